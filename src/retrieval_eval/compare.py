@@ -1,0 +1,101 @@
+"""Two reports beside each other: whether they may be compared, and what moved. From documents to a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from retrieval_eval.model import Judged
+from retrieval_eval.scoring.comparison import LaneComparison, MovedQuestion
+from retrieval_eval.scoring.comparison import compare as compare_judged
+
+Document = Mapping[str, Any]
+
+COMPARED_LINES = (
+    "dataset_sha256",
+    "pairs",
+    "excluded",
+    "gold_source",
+    "session_text",
+    "model",
+    "model_revision",
+    "pooling",
+    "max_tokens",
+    "query_prefix",
+    "passage_prefix",
+    "limit",
+    "k",
+    "metric",
+)
+"""Card lines that define the measurement and must agree. The lines that describe the retriever (its name, paths, legs,
+fusion and ties) may differ: they are what a comparison is about."""
+
+
+def with_comparison(head: Document, base: Document, label: str) -> dict[str, Any]:
+    """`head` with its `comparison` against `base`, which the report calls `label`.
+
+    Where cards disagree, or no lane ran in both, nothing is compared and the differing lines are named. Raises
+    `ReportError` where equal cards hide different questions.
+    """
+    differences = [
+        {"line": line, "base": base["card"].get(line), "head": head["card"].get(line)}
+        for line in COMPARED_LINES
+        if base["card"].get(line) != head["card"].get(line)
+    ]
+    shared = [lane for lane in head["lanes"] if lane in base["lanes"]]
+    if not shared:
+        differences.append({"line": "lanes", "base": ", ".join(base["lanes"]), "head": ", ".join(head["lanes"])})
+    lanes = {} if differences else {lane: _lane(head, base, lane) for lane in shared}
+    comparison = {"base": label, "comparable": not differences, "differences": differences, "lanes": lanes}
+    return {**head, "comparison": comparison}
+
+
+def _lane(head: Document, base: Document, lane: str) -> dict[str, Any]:
+    compared = compare_judged(_judged(base, lane), _judged(head, lane), head["k"])
+    questions = {question["question_id"]: question for question in head["questions"]}
+    base_questions = {question["question_id"]: question for question in base["questions"]}
+    return {
+        "n": compared.n,
+        "recall": {str(k): {**asdict(change), "ci95": list(change.ci95)} for k, change in compared.recall.items()},
+        "moved": [_moved(moved, questions, base_questions) for moved in compared.moved],
+        "categories": _categories(compared),
+    }
+
+
+def _judged(document: Document, lane: str) -> list[Judged]:
+    return [
+        Judged(
+            question["question_id"],
+            question["category"],
+            tuple(question["gold"]),
+            tuple(question["lanes"][lane]["ranked"]),
+        )
+        for question in document["questions"]
+    ]
+
+
+def _categories(compared: LaneComparison) -> dict[str, Any]:
+    return {
+        name: {"n": category.n, "recall": {str(k): asdict(change) for k, change in category.recall.items()}}
+        for name, category in compared.categories.items()
+    }
+
+
+def _moved(moved: MovedQuestion, heads: Mapping[str, Document], bases: Mapping[str, Document]) -> dict[str, Any]:
+    head, base = heads[moved.question_id], bases[moved.question_id]
+    legs = {
+        leg: {"base": base["legs"][leg]["first_gold_rank"], "head": head["legs"][leg]["first_gold_rank"]}
+        for leg in head.get("legs", {})
+        if leg in base.get("legs", {})
+    }
+    return {
+        "question_id": moved.question_id,
+        "category": head["category"],
+        "question": head["question"],
+        "k": {str(k): move.value for k, move in moved.k.items()},
+        "base_rank": moved.base_rank,
+        "head_rank": moved.head_rank,
+        "change": {str(k): change for k, change in moved.change.items()},
+        "legs": legs,
+    }

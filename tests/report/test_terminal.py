@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+from retrieval_eval.terminal import bar, print_report
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def printed(document: dict[str, Any]) -> str:
+    stream = io.StringIO()
+    print_report(document, stream)
+    return stream.getvalue()
+
+
+def test_report_is_plain_text_that_runs_no_command(scenario: str, document: dict[str, Any]) -> None:
+    text = printed(document)
+    assert text.startswith("Retrieval")
+    assert all(char.isprintable() or char in "\n\u00a0" for char in text)
+    assert "##[" not in text
+    assert not re.search(r"^\s*::", text, re.MULTILINE)
+
+
+def test_report_shows_the_number_and_the_categories(make: Callable[[str], dict[str, Any]]) -> None:
+    text = printed(make("no detectable change"))
+    assert re.search(r"this change +│ +0\.463 │ +0\.938 │ +0\.988", text)
+    assert re.search(r"multi-session +│ 30 │ 0\.32", text)
+    assert "2 questions gained, 1 lost at 5 · p = 1.00" in text
+
+
+def test_long_lists_end_with_a_count(make: Callable[[str], dict[str, Any]]) -> None:
+    assert "and 6 more" in printed(make("worse"))
+
+
+def test_markup_in_texts_is_text(make: Callable[[str], dict[str, Any]]) -> None:
+    document = make("no comparison")
+    document["warnings"] = ["[bold]kept[/bold] :tada:"]
+    assert "[bold]kept[/bold] :tada:" in printed(document)
+
+
+def test_bar_counts_on_a_terminal() -> None:
+    screen = Screen()
+    with bar(screen, "embed", 1240, "sessions") as stage:
+        stage.advance(1000)
+        stage.advance(240)
+    assert "1,240 of 1,240 sessions" in screen.getvalue()
+
+
+def test_bar_without_an_end() -> None:
+    screen = Screen()
+    with bar(screen, "read", None, "pairs") as stage:
+        stage.advance()
+    assert "1 pairs" in screen.getvalue()

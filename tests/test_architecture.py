@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+HOMES = {
+    "actions_toolkit": {"github/log.py"},
+    "github": {"github/api.py"},
+    "huggingface_hub": {"embedding/model_folder.py"},
+    "ijson": {"dataset/stream.py"},
+    "jinja2": {"report/markdown.py"},
+    "jsonschema": {"report/schema.py"},
+    "onnxruntime": {"embedding/onnx.py"},
+    "requests": {"http.py"},
+    "rich": {"terminal.py"},
+    "sentence_transformers": {"embedding/sentence_transformer.py"},
+    "tokenizers": {"embedding/tokens.py"},
+    "torch": {"embedding/sentence_transformer.py"},
+    "transformers": {"embedding/sentence_transformer.py"},
+    "urllib3": {"http.py"},
+    "zstandard": {"compression.py"},
+}
+EVERYWHERE = {"numpy", "retrieval_eval"}
+PURE = {"pathlib", "os", "io", "sqlite3", "subprocess", "socket", "time", "datetime", "random", "tempfile", "logging"}
+
+
+def imports_of(file: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+@pytest.fixture(scope="module")
+def modules(root: Path) -> dict[str, set[str]]:
+    package = root / "src" / "retrieval_eval"
+    return {file.relative_to(package).as_posix(): imports_of(file) for file in package.rglob("*.py")}
+
+
+def test_each_third_party_library_is_imported_in_its_home_only(modules: dict[str, set[str]]) -> None:
+    users: dict[str, set[str]] = {}
+    for name, imported in modules.items():
+        for library in imported - sys.stdlib_module_names - EVERYWHERE:
+            users.setdefault(library, set()).add(name)
+    assert users == HOMES
+
+
+def test_scoring_knows_no_files_network_clock_or_environment(modules: dict[str, set[str]]) -> None:
+    scoring = {name: imported & PURE for name, imported in modules.items() if name.startswith("scoring/")}
+    assert len(scoring) > 5
+    assert not {name: imported for name, imported in scoring.items() if imported}
+
+
+def test_model_values_import_nothing_of_the_package(modules: dict[str, set[str]]) -> None:
+    assert "retrieval_eval" not in modules["model.py"] | modules["errors.py"]
