@@ -55,9 +55,14 @@ def _lane(head: Document, base: Document, lane: str) -> dict[str, Any]:
     compared = compare_judged(_judged(base, lane), _judged(head, lane), head["k"])
     questions = {question["question_id"]: question for question in head["questions"]}
     base_questions = {question["question_id"]: question for question in base["questions"]}
+    changed = sum(
+        question["lanes"][lane]["ranked"] != base_questions[name]["lanes"][lane]["ranked"]
+        for name, question in questions.items()
+    )
     return {
         "n": compared.n,
         "recall": {str(k): {**asdict(change), "ci95": list(change.ci95)} for k, change in compared.recall.items()},
+        "lists_changed": changed,
         "moved": [_moved(moved, questions, base_questions) for moved in compared.moved],
         "categories": _categories(compared),
     }

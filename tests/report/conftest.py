@@ -112,6 +112,7 @@ def report(
         "legs": {"semantic": scores(semantic, measured, empty=0), "bm25": scores(bm25, measured, empty=min(empty, n))},
         "controls": {
             "random": random_recall,
+            "bm25": random_recall,
             "ties": {"lowest": random_recall, "highest": random_recall},
             "k_not_below_haystack": {},
         },
@@ -182,7 +183,7 @@ def compared(document: Document, moves: list[tuple[int, int, int, int]], verdict
             name: {"n": scored["n"], "recall": category_steps(scored, [m for m in moved if m["category"] == name])}
             for name, scored in measured["categories"].items()
         }
-        lanes[lane] = {"n": n, "recall": recall, "moved": moved, "categories": categories}
+        lanes[lane] = {"n": n, "recall": recall, "lists_changed": len(moved), "moved": moved, "categories": categories}
     document["comparison"] = {"base": "builtin:hybrid-fts5", "comparable": True, "differences": [], "lanes": lanes}
     return document
 

@@ -9,7 +9,8 @@ from typing import Any
 import jinja2
 import pytest
 
-from retrieval_eval import figures, markdown
+from retrieval_eval import figures
+from retrieval_eval.report import markdown
 from retrieval_eval.report.budget import characters
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from retrieval_eval.terminal import bar, print_report
+from retrieval_eval.terminal import Bars, print_report
 
 
 class Screen(io.StringIO):
@@ -46,7 +46,7 @@ def test_markup_in_texts_is_text(make: Callable[[str], dict[str, Any]]) -> None:
 
 def test_bar_counts_on_a_terminal() -> None:
     screen = Screen()
-    with bar(screen, "embed", 1240, "sessions") as stage:
+    with Bars(screen).stage("embed", 1240, "sessions") as stage:
         stage.advance(1000)
         stage.advance(240)
     assert "1,240 of 1,240 sessions" in screen.getvalue()
@@ -54,6 +54,6 @@ def test_bar_counts_on_a_terminal() -> None:
 
 def test_bar_without_an_end() -> None:
     screen = Screen()
-    with bar(screen, "read", None, "pairs") as stage:
+    with Bars(screen).stage("read", None, "pairs") as stage:
         stage.advance()
     assert "1 pairs" in screen.getvalue()

@@ -83,9 +83,12 @@ def controls(document: Document) -> Section | None:
     sentences = ["Best possible is below 1 where a question has more gold sessions than k."]
     drift = document.get("drift")
     if drift is not None:
+        largest = drift["max_difference"]
         sentences.append(
-            f"Lane drift: fresh and cached query vectors differ by at most {drift['max_difference']:.1e}; "
+            f"Lane drift: fresh and cached query vectors differ by at most {largest:.1e}; "
             f"{figures.counted(drift['lists_changed'], 'ranked list')} changed because of that."
+            if largest
+            else "Lane drift: none, fresh and cached query vectors are equal to the bit."
         )
     table = Table((Column(""), *at_columns(shown_ks(document))), tuple(rows), strong)
     return Section("controls", "What to read the number against", table, tuple(sentences))

@@ -68,6 +68,7 @@ def tests(document: Document) -> Section | None:
         "p fraction: sign-flip permutation test of the share of gold found; p any: exact McNemar test of gained "
         "against lost; both after Holm's correction over the k. seen from: the smallest number of questions, all "
         "moving the same way, that this n would tell from noise.",
+        *_lists_changed(document),
     )
     return Section("tests", "How sure that is", Table(columns, rows), sentences)
 
@@ -87,6 +88,13 @@ def _test_rows(document: Document) -> Iterator[tuple[str, ...]]:
                 figures.p_number(step["any"]["p_mcnemar_holm"]),
                 figures.NOTHING if seen is None else figures.count(seen),
             )
+
+
+def _lists_changed(document: Document) -> Iterator[str]:
+    lanes = {name: lane for name, lane in compared_lanes(document).items() if "lists_changed" in lane}
+    counts = (f"{figures.count(lane['lists_changed'])} of {figures.count(lane['n'])} ({n})" for n, lane in lanes.items())
+    if lanes:
+        yield f"Ranked lists that changed: {', '.join(counts)}. What changed in the model-free lane is the code's doing."
 
 
 def _moved_title(paired: Document, k: str) -> str:
