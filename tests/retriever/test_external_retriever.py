@@ -242,6 +242,28 @@ def test_a_refused_insert_leaves_the_stream_in_step(program, start, make_rows, m
     assert retriever.starts == 1
 
 
+def test_a_refused_open_costs_its_question_and_no_restart(program, start, make_rows, make_query):
+    command = program(
+        """
+        def answer(request):
+            if request.get("persona") == "bad":
+                return send({**request, "type": "error"}, {"message": "bad name"})
+            plain(request)
+        serve(answer)
+        """
+    )
+    with start(command) as retriever:
+        for _ in range(5):
+            refused = pytest.raises(
+                RetrieverError, match="question 'bad': answered 'open' with an error: got \"bad name"
+            )
+            with refused, retriever.open("bad", make_rows(4)):
+                pass
+        with retriever.open("good", make_rows(4)) as persona:
+            assert len(persona.search(make_query()).ranked) == 3
+    assert retriever.starts == 1
+
+
 def test_a_failing_close_keeps_the_answers_and_restarts_the_program(program, start, make_rows, make_query):
     command = program(
         """

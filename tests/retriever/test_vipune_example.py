@@ -17,9 +17,11 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from retrieval_eval.retriever.builtin import Builtin, BuiltinRetriever
 from retrieval_eval.retriever.conformance import run_conformance
 from retrieval_eval.retriever.process import ExternalRetriever, child_environment
 from retrieval_eval.retriever.protocol import Leg, Path, Query, Vector
+from retrieval_eval.terms import Vocabulary
 
 REVISION = "5c38ec7c405ec4b44b94cc5a9bb96e735b38267a"
 
@@ -149,6 +151,22 @@ def test_every_list_of_the_crate_is_the_golden_one(retriever, golden_48):
     assert different == []
     assert len(golden_48) == 122
     assert retriever.starts == 1
+
+
+def test_the_built_in_fts5_store_answers_as_the_crate_does(retriever, golden_48):
+    builtin = BuiltinRetriever(Builtin.HYBRID_FTS5, Vocabulary(), 384)
+    different = []
+    for question in golden_48:
+        answers = []
+        for measured in (retriever, builtin):
+            with measured.open(question.question_id, question.rows) as persona:
+                answers += [
+                    persona.search(Query(question.question_id, path, 10, question.text, question.vector)).ranked
+                    for path in (Path.SEARCH_HYBRID, Path.SEARCH)
+                ]
+        if answers[:2] != answers[2:]:
+            different.append(question.question_id)
+    assert different == []
 
 
 def test_the_text_alone_gives_the_same_hybrid_list(retriever, golden_48):

@@ -143,13 +143,17 @@ class ExternalRetriever:
         if self._open >= self.hello.personas:
             raise RetrieverError("too many personas open", where=where, expected=f"at most {self.hello.personas}")
         self._open += 1
+        is_accepted = False
         try:
-            conversation.send("open", {"persona": persona_id}, where=where)
+            conversation.ask("open", {"persona": persona_id}, where=where)
+            is_accepted = True
             known = self._insert(conversation, persona_id, rows, where)
             yield ExternalPersona(self, conversation, persona_id, known)
         finally:
             self._open -= 1
-            self._close(conversation, persona_id, where)
+            if is_accepted and conversation.broken is None:
+                _close(conversation, persona_id, where)
+            self._take_stock(conversation)
 
     def _running(self, where: str) -> Conversation:
         if self.has_given_up:
@@ -195,13 +199,7 @@ class ExternalRetriever:
         conversation.settle()
         return frozenset(known)
 
-    def _close(self, conversation: Conversation, persona_id: str, where: str) -> None:
-        if conversation.broken is None:
-            try:
-                conversation.ask("close", {"persona": persona_id}, where=where)
-            except RetrieverError as error:
-                _LOG.warning("%s; the program is ended", error)
-                conversation.abandon(str(error))
+    def _take_stock(self, conversation: Conversation) -> None:
         if conversation.broken is None:
             self._failures_in_a_row = 0
         elif conversation is self._conversation:
@@ -260,6 +258,14 @@ class ExternalPersona:
                 )
             self._retriever.short_answers[query.path] += 1
         return answer
+
+
+def _close(conversation: Conversation, persona_id: str, where: str) -> None:
+    try:
+        conversation.ask("close", {"persona": persona_id}, where=where)
+    except RetrieverError as error:
+        _LOG.warning("%s; the program is ended", error)
+        conversation.abandon(str(error))
 
 
 def _log_line(line: str) -> None:

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrieval_eval.cli import main
+from retrieval_eval.compare import COMPARED_LINES, with_comparison
+from retrieval_eval.errors import ReportError
+from retrieval_eval.model import Lane
+from retrieval_eval.report.markdown import page
+from retrieval_eval.report.schema import validate
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def hybrid(run_sample: Run) -> dict[str, Any]:
+    return run_sample("builtin:hybrid")
+
+
+@pytest.fixture(scope="module")
+def semantic(run_sample: Run) -> dict[str, Any]:
+    return run_sample("builtin:semantic")
+
+
+def swapped(document: dict[str, Any], number: int, ranks: tuple[int, int]) -> dict[str, Any]:
+    """The document with two places of one question's headline list exchanged."""
+    changed = copy.deepcopy(document)
+    ranked = changed["questions"][number]["lanes"]["model-dependent"]["ranked"]
+    first, second = ranks
+    ranked[first], ranked[second] = ranked[second], ranked[first]
+    return changed
+
+
+def test_compared_in_one_run_equals_compared_from_two_reports(
+    run_sample: Run, hybrid: dict[str, Any], semantic: dict[str, Any]
+) -> None:
+    in_one_run = run_sample("builtin:hybrid", base="builtin:semantic")
+    assert in_one_run["comparison"] == with_comparison(hybrid, semantic, "builtin:semantic")["comparison"]
+    validate(json.loads(json.dumps(in_one_run)), "report")
+
+
+def test_against_itself_nothing_moved(hybrid: dict[str, Any]) -> None:
+    comparison = with_comparison(hybrid, hybrid, "base.json")["comparison"]
+    for lane in comparison["lanes"].values():
+        assert (lane["moved"], lane["lists_changed"]) == ([], 0)
+        assert {step["verdict"] for step in lane["recall"].values()} == {"unchanged"}
+    assert "did not move" in page(with_comparison(hybrid, hybrid, "base.json")).splitlines()[0] or "unchanged" in page(
+        with_comparison(hybrid, hybrid, "base.json")
+    )
+
+
+def test_a_lost_question_is_named_with_both_ranks(hybrid: dict[str, Any]) -> None:
+    number, question = next(
+        (i, q)
+        for i, q in enumerate(hybrid["questions"])
+        if q["lanes"]["model-dependent"]["first_gold_rank"] == 1 and len(q["gold"]) == 1
+    )
+    head = swapped(hybrid, number, (0, 5))
+    comparison = with_comparison(head, hybrid, "base.json")["comparison"]["lanes"]["model-dependent"]
+    assert comparison["lists_changed"] == 1
+    (moved,) = comparison["moved"]
+    assert moved["question_id"] == question["question_id"]
+    assert (moved["base_rank"], moved["head_rank"]) == (1, 6)
+    assert moved["k"] == {"1": "lost", "5": "lost"}
+    assert moved["change"] == {"1": -1.0, "5": -1.0}
+    assert moved["legs"]["bm25"]["base"] == question["legs"]["bm25"]["first_gold_rank"]
+    n = comparison["n"]
+    assert comparison["recall"]["5"]["change"] == pytest.approx(-1 / n)
+    assert comparison["recall"]["5"]["any"]["lost"] == 1
+
+
+@pytest.mark.parametrize("line", COMPARED_LINES)
+def test_cards_that_disagree_are_not_compared_and_the_line_is_named(hybrid: dict[str, Any], line: str) -> None:
+    base = copy.deepcopy(hybrid)
+    base["card"][line] = "something else"
+    document = with_comparison(hybrid, base, "base.json")
+    comparison = document["comparison"]
+    assert not comparison["comparable"]
+    assert comparison["lanes"] == {}
+    assert [d["line"] for d in comparison["differences"]] == [line]
+    assert "NOT COMPARED" in page(document)
+
+
+def test_the_retriever_may_differ(hybrid: dict[str, Any], semantic: dict[str, Any]) -> None:
+    assert hybrid["card"]["retriever"] != semantic["card"]["retriever"]
+    assert hybrid["card"]["path_model_dependent"] != semantic["card"]["path_model_dependent"]
+    assert with_comparison(hybrid, semantic, "base")["comparison"]["comparable"]
+
+
+def test_only_lanes_that_ran_in_both_are_compared(run_sample: Run, hybrid: dict[str, Any]) -> None:
+    model_free = run_sample("builtin:hybrid", lanes=(Lane.MODEL_FREE,))
+    assert list(with_comparison(hybrid, model_free, "b")["comparison"]["lanes"]) == ["model-free"]
+    dependent = run_sample("builtin:hybrid", lanes=(Lane.MODEL_DEPENDENT,))
+    comparison = with_comparison(dependent, model_free, "b")["comparison"]
+    assert [d["line"] for d in comparison["differences"]] == ["lanes"]
+
+
+def test_equal_cards_with_other_gold_are_refused(hybrid: dict[str, Any]) -> None:
+    base = copy.deepcopy(hybrid)
+    base["questions"][3]["gold"] = ["elsewhere"]
+    with pytest.raises(ReportError, match=base["questions"][3]["question_id"]):
+        with_comparison(hybrid, base, "base.json")
+
+
+def test_compare_command_reads_two_files(
+    tmp_path: Path, hybrid: dict[str, Any], semantic: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, document in (("base.json", semantic), ("head.json", hybrid)):
+        (tmp_path / name).write_text(json.dumps(document))
+    markdown = tmp_path / "report.md"
+    arguments = ["compare", str(tmp_path / "base.json"), str(tmp_path / "head.json"), "--markdown", str(markdown)]
+    assert main(arguments) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["comparison"]["base"] == "base.json"
+    assert "base.json" in markdown.read_text()
