@@ -155,7 +155,10 @@ class _Bench:
         """Measure one retriever and score it."""
         started_s = self.effects.clock()
         measured = self._measure(spec, self.request.lanes, name)
-        return self.scored(measured, _lanes_left_out(self.request, measured), self.effects.clock() - started_s)
+        if spec.builtin is Builtin.HYBRID:
+            self._bm25_alone = _bm25_leg(measured, max(self.request.ks))
+        warnings = [*_lanes_left_out(self.request, measured), *measured.remarks]
+        return self.scored(measured, warnings, self.effects.clock() - started_s)
 
     def scored(self, measured: Measured, warnings: list[str], search_s: float) -> dict[str, Any]:
         """The report of what was measured; `search_s` is how long that took."""
@@ -180,6 +183,19 @@ class _Bench:
         plan = Plan(self.request.cache, spec, lanes, max(self.request.ks), self.fresh)
         with self.effects.progress.stage(name, len(self.cache.pairs), "questions") as stage:
             return measure(plan, stage)
+
+
+def _bm25_leg(hybrid: Measured, limit: int) -> tuple[Outcome, ...] | None:
+    """What `builtin:bm25` would answer, read off the BM25 leg of `builtin:hybrid`, whose rows and scores are the same.
+
+    None where a pair has no such leg: it failed, or the lane did not run.
+    """
+    if any(Leg.BM25 not in outcome.legs for outcome in hybrid.outcomes):
+        return None
+    return tuple(
+        Outcome(outcome.question_id, {Lane.MODEL_DEPENDENT: outcome.legs[Leg.BM25][:limit]})
+        for outcome in hybrid.outcomes
+    )
 
 
 def _lanes_left_out(request: RunRequest, measured: Measured) -> list[str]:

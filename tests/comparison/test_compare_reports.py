@@ -119,3 +119,11 @@ def test_compare_command_reads_two_files(
     document = json.loads(capsys.readouterr().out)
     assert document["comparison"]["base"] == "base.json"
     assert "base.json" in markdown.read_text()
+
+
+def test_bm25_alone_is_the_same_control_for_every_retriever(
+    run_sample: Run, hybrid: dict[str, Any], semantic: dict[str, Any]
+) -> None:
+    alone = run_sample("builtin:bm25")
+    fractions = {k: recall["fraction"] for k, recall in alone["lanes"]["model-dependent"]["overall"]["recall"].items()}
+    assert fractions == hybrid["controls"]["bm25"] == semantic["controls"]["bm25"] == alone["controls"]["bm25"]
