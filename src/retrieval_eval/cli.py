@@ -14,16 +14,21 @@ from typing import Any
 
 from retrieval_eval import __version__, values
 from retrieval_eval.errors import InputError
+from retrieval_eval.report.escape import plain
 
 ISSUES_URL = "https://github.com/retrieval-eval/retrieval-eval/issues"
+PROGRAM_LOG = "retrieval_eval.retriever.stderr"
+"""The logger of `retriever/process.py` for lines of the measured program."""
+LOG_LINE_CHARS = 1000
+
+INTERRUPTED = {"prep": "interrupted: what was embedded so far is kept, the same command goes on from there"}
 EXIT_OK, EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. 0: done; 2: wrong input; 1: our own bug; 130: interrupted. Numbers never set it."""
     arguments = _parser().parse_args(argv)
-    level = logging.DEBUG if arguments.debug else logging.WARNING
-    logging.basicConfig(level=level, format="%(levelname)s: %(message)s")
+    _log_to_stderr(is_debug=arguments.debug)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         from retrieval_eval import commands  # noqa: PLC0415 - numpy and more, which `--help` does not need
@@ -33,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _tell(f"error: {error}", arguments)
         return EXIT_INPUT
     except KeyboardInterrupt:
-        _tell("interrupted: what was embedded so far is kept, the same command goes on from there", arguments)
+        _tell(INTERRUPTED.get(arguments.command, "interrupted"), arguments)
         return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last line of defence: name it, and say where to report it
         _tell(
@@ -43,6 +48,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return EXIT_BUG
     return EXIT_OK
+
+
+def _log_to_stderr(*, is_debug: bool) -> None:
+    """Warnings, and what a measured program writes on its stderr."""
+    logging.basicConfig(level=logging.DEBUG if is_debug else logging.WARNING, handlers=[_Lines()])
+    logging.getLogger(PROGRAM_LOG).setLevel(logging.INFO)
+
+
+class _Lines(logging.Handler):
+    """One line a record: a message may hold text from strangers. `sys.stderr` is looked up anew, as bars replace it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = "" if record.name == PROGRAM_LOG else f"{record.levelname}: "
+        print(plain(f"{level}{record.getMessage()}", LOG_LINE_CHARS), file=sys.stderr)  # noqa: T201 - as in `_tell`
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

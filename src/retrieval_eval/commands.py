@@ -78,7 +78,7 @@ def render(arguments: argparse.Namespace) -> None:
     """`render REPORT.json`."""
     text = page(load(arguments.report))
     if arguments.markdown is None:
-        sys.stdout.write(text)
+        _print(text)
     else:
         _write(arguments.markdown, [text])
 
@@ -124,25 +124,44 @@ def _say(text: str) -> None:
 def _check_targets(arguments: argparse.Namespace, *names: str) -> None:
     """Refuse a file that cannot be written before the work, not after it."""
     targets = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
-    problems = [
-        f"{option} {target}: there is no folder {target.parent}"
-        for option, target in targets.items()
-        if target is not None and not target.parent.is_dir()
-    ]
+    given = {option: target for option, target in targets.items() if target is not None}
+    problems = [f"{option} {target}: {why}" for option, target in given.items() if (why := _obstacle(target))]
+    if len({target.resolve() for target in given.values()}) < len(given):
+        problems.append(f"{' and '.join(given)} must name different files")
     if problems:
         raise SettingsError(problems)
 
 
+def _obstacle(target: Path) -> str:
+    """Why this file could not be written; empty where nothing is in the way."""
+    if not target.parent.is_dir():
+        return f"there is no folder {target.parent}"
+    if target.is_dir():
+        return "is a folder, expected a file"
+    return "" if os.access(target if target.exists() else target.parent, os.W_OK) else "cannot be written"
+
+
 def _deliver(document: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """The table to stderr, the JSON to stdout or its file, the Markdown to its file."""
+    """The table to stderr, the Markdown to its file, the JSON to its file or stdout."""
     print_report(document, sys.stderr)
-    text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
-    if arguments.json is None:
-        sys.stdout.write(text)
-    else:
-        _write(arguments.json, [text])
     if arguments.markdown is not None:
         _write(arguments.markdown, [page(document)])
+    text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    if arguments.json is None:
+        _print(text)
+    else:
+        _write(arguments.json, [text])
+
+
+def _print(text: str) -> None:
+    """To stdout. A reader that has seen enough, such as `head`, is no error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise InputError("cannot be written", where="stdout", got=error.strerror or str(error)) from error
 
 
 def _write(target: Path, lines: Iterable[str]) -> None:

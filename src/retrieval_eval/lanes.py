@@ -64,12 +64,26 @@ class Asked:
     limit: int
 
 
+def queries(asked: Asked, paths: Mapping[Lane, Path]) -> dict[Lane, Query]:
+    """What each lane asks: the model-free one has no text."""
+    return {
+        lane: Query(
+            question_id=asked.question_id,
+            path=path,
+            limit=asked.limit,
+            text=asked.text if lane is Lane.MODEL_DEPENDENT else None,
+            vector=asked.vectors.get(lane),
+        )
+        for lane, path in paths.items()
+    }
+
+
 def ask(retriever: Retriever, asked: Asked, rows: Sequence[SessionRow], paths: Mapping[Lane, Path]) -> Outcome:
     """Open the persona and search it once per lane. A retriever that fails is an outcome, not an exception."""
     sessions = {row.row_id: row.session_id for row in rows}
     try:
         with retriever.open(asked.question_id, rows) as persona:
-            answers = {lane: persona.search(_query(asked, lane, path)) for lane, path in paths.items()}
+            answers = {lane: persona.search(query) for lane, query in queries(asked, paths).items()}
     except RetrieverError as error:
         return Outcome(asked.question_id, dict.fromkeys(paths, ()), failed=str(error))
     legs = next((answer.legs for answer in answers.values() if answer.legs), {})
@@ -79,11 +93,6 @@ def ask(retriever: Retriever, asked: Asked, rows: Sequence[SessionRow], paths: M
         {leg: _sessions(ranked, sessions) for leg, ranked in legs.items()},
         {lane: _tied(answer, asked.limit, sessions) for lane, answer in answers.items() if answer.scored},
     )
-
-
-def _query(asked: Asked, lane: Lane, path: Path) -> Query:
-    text = asked.text if lane is Lane.MODEL_DEPENDENT else None
-    return Query(asked.question_id, path, asked.limit, text, asked.vectors.get(lane))
 
 
 def _sessions(row_ids: Sequence[str], sessions: Mapping[str, str]) -> tuple[str, ...]:

@@ -43,8 +43,8 @@ class TermCounts:
         """The inverse of `to_bytes`. Raises ValueError where the length cannot be right."""
         if len(data) % 8:
             raise ValueError(f"term counts of {len(data)} bytes, expected a multiple of 8")
-        gaps, counts = np.frombuffer(data, dtype="<i4").astype(np.int32).reshape(2, -1)
-        return TermCounts(np.cumsum(gaps, dtype=np.int32), counts)
+        gaps, counts = np.frombuffer(data, dtype="<i4").astype(np.int32, copy=False).reshape(2, -1)
+        return TermCounts(gaps.cumsum(dtype=np.int32), counts)
 
 
 class Vocabulary:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from retrieval_eval.model import Lane
 from retrieval_eval.store.limits import MAX_SEARCH_LIMIT
@@ -41,3 +42,25 @@ def one_of(text: str, allowed: Sequence[str]) -> str:
     if text in allowed:
         return text
     raise ValueError(f"got {text!r}, expected one of {', '.join(allowed)}")
+
+
+def whole_number(text: str) -> int:
+    """A number from 1 to 2,147,483,647, in plain digits."""
+    if re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) and 1 <= int(text) < 2**31:
+        return int(text)
+    raise ValueError(f"got {text!r}, expected a whole number from 1 on")
+
+
+def sha256_digest(text: str) -> str:
+    """A SHA-256 digest, in lower case."""
+    if re.fullmatch(r"[0-9a-fA-F]{64}", text):
+        return text.lower()
+    raise ValueError(f"got {text!r}, expected a SHA-256 digest: 64 hex digits")
+
+
+def relative_path(text: str) -> str:
+    """A path below the workspace, as it was given; nothing in it is expanded."""
+    parts = PurePosixPath(text).parts
+    if not parts or text.startswith(("/", "~")) or ".." in parts or not text.isprintable():
+        raise ValueError(f"got {text!r}, expected a relative path below the workspace")
+    return text

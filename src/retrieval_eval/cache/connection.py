@@ -5,12 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from retrieval_eval.cache import records, schema
-from retrieval_eval.errors import CacheError
+from retrieval_eval.cache import manifest, records, schema
+from retrieval_eval.cache.manifest import Manifest
+from retrieval_eval.cache.sharding import ShardNote
+from retrieval_eval.embedding.embedder import ModelIdentity
 from retrieval_eval.errors import CacheError
 from retrieval_eval.terms import Vocabulary
 
@@ -31,16 +34,24 @@ class CacheFile:
     ) -> None:
         self._connection.close()
 
-    def _open_readonly(self) -> None:
-        """Connect for reading alone; raises `CacheError` where there is no cache of this version, or it is cut."""
-        if not self.file.is_file():
-            hint = f"run `retrieval-eval prep DATA --cache {self.folder}` first"
-            raise CacheError("is not there", where=f"embedding cache {self.folder}", hint=hint)
-        schema.check_file(self.file)
+    def _open_readonly(self, *, is_checked: bool = False) -> None:
+        """Connect for reading alone; raises `CacheError` where there is no cache of this version, or a damaged one.
+
+        `is_checked`: the whole file need not be held against its manifest (again).
+        """
+        where = f"embedding cache {self.folder}"
+        try:
+            if not self.file.is_file():
+                hint = f"run `retrieval-eval prep DATA --cache {self.folder}` first"
+                raise CacheError("is not there", where=where, hint=hint)
+            schema.check_file(self.file)
+        except OSError as error:
+            raise CacheError("cannot be read", where=where, got=error.strerror or str(error)) from error
+        if not is_checked and manifest.is_there(self.folder) and not schema.has_journal(self.file):
+            Manifest.read(self.folder).check_database(self.folder)
         with self.explained():
             uri = f"{self.file.resolve().as_uri()}?mode=ro"
             self._connection = sqlite3.connect(uri, uri=True, timeout=schema.BUSY_TIMEOUT_S, isolation_level=None)
-            schema.check_tables(self._connection)
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -61,6 +72,33 @@ class CacheFile:
                     "is damaged", where=f"embedding cache {self.file}", got=str(error)[:120], hint=schema.CLEAR
                 ) from error
 
+    def _check_tables(self) -> None:
+        """Raises `CacheError` unless the tables are ours to the letter: a stranger's file may bring triggers."""
+        with self.explained():
+            is_ours = schema.layout(self._connection) == schema.expected_layout()
+        if not is_ours:
+            raise CacheError(
+                "is damaged: it has other tables than this version makes",
+                where=f"embedding cache {self.file}",
+                hint=schema.CLEAR,
+            )
+
+    def check_identity(self, identity: ModelIdentity) -> None:
+        """Raises `CacheError`, naming what differs, unless the vectors are those of this model and these settings."""
+        with self.decoded():
+            theirs = ModelIdentity(**self.meta("identity"))
+        if theirs.fingerprint == identity.fingerprint:
+            return
+        old, new = asdict(theirs), asdict(identity)
+        differing = [name for name in new if old[name] != new[name]]
+        raise CacheError(
+            "holds vectors of another model or setting",
+            where=f"embedding cache {self.folder}",
+            got="; ".join(f"{name} {old[name]!r}" for name in differing),
+            expected="; ".join(f"{name} {new[name]!r}" for name in differing),
+            hint="give another --cache folder for these settings, or delete this one",
+        )
+
     def value(self, statement: str, key: object) -> Any:
         """The one value that `statement` selects for `key`. Raises ValueError where there is none."""
         row = self._connection.execute(statement, (key,)).fetchone()
@@ -72,15 +110,15 @@ class CacheFile:
         """The JSON value kept under `key`."""
         return records.unpack_json(self.value("SELECT value FROM meta WHERE key = ?", key))
 
-    def shard_note(self) -> Any:
-        """What a prep of one shard left about itself (see `sharding.py`); None where the last prep was a whole one."""
-        with self.explained():
+    def shard_note(self) -> ShardNote | None:
+        """What a prep of one shard left about itself; None where the last prep was a whole one."""
+        with self.decoded():
             row = self._connection.execute("SELECT value FROM meta WHERE key = 'shard'").fetchone()
-            return None if row is None else records.unpack_json(row[0])
+            return None if row is None else ShardNote.from_facts(records.unpack_json(row[0]))
 
     def digests(self) -> dict[int, tuple[str, bytes]]:
         """Role and SHA-256 of every text, by its number."""
-        with self.explained():
+        with self.decoded():
             rows = self._connection.execute("SELECT id, role, digest FROM text")
             return {number: (role, digest) for number, role, digest in rows}
 

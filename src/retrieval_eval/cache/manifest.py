@@ -58,6 +58,8 @@ class Manifest:
         try:
             facts = json.loads(file.read_text(encoding="utf-8"))
             manifest = Manifest(**facts)
+            if not manifest.database_sha256:
+                raise ValueError("no database_sha256")
         except FileNotFoundError:
             raise CacheError(
                 "is not finished: it has no manifest",
@@ -77,10 +79,13 @@ class Manifest:
     def check_database(self, folder: Path) -> None:
         """Raises `CacheError` unless the database is, byte for byte, the one that prep finished. Reads all of it.
 
-        Not to be called while this process has the database open: closing a file drops SQLite's locks on it.
+        Not to be called while this process writes the database: closing a file drops SQLite's locks on it.
         """
         file = folder / schema.FILE_NAME
-        found = _digest(file)
+        try:
+            found = _digest(file)
+        except OSError as error:
+            raise CacheError("cannot be read", where=str(file), got=error.strerror or str(error)) from error
         if found == self.database_sha256:
             return
         if schema.has_journal(file) or not is_there(folder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from retrieval_eval.cache import manifest, records, schema
+from retrieval_eval.cache import records
 from retrieval_eval.cache.connection import CacheFile
 from retrieval_eval.cache.manifest import Manifest
 from retrieval_eval.cache.records import StoredPair
@@ -28,11 +28,12 @@ def row_id(question_id: str, session_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """One session of a persona; text and terms are read from the cache when they are asked for."""
+    """One session of a persona; its text is read, and its terms are decompressed, when they are asked for."""
 
     session_id: str
     row_id: str
     vector: npt.NDArray[np.float32]
+    packed_terms: bytes
     text_id: int
     cache: CacheReader
 
@@ -44,7 +45,14 @@ class StoredRow:
     @property
     def terms(self) -> TermCounts:
         """The counts of its words, numbered by `CacheReader.vocabulary`."""
-        return self.cache.terms(self.text_id)
+        with self.cache.decoded():
+            return records.unpack_terms(self.packed_terms)
+
+
+_ROWS = """
+SELECT text.id, vector.vector, text.terms FROM text JOIN vector ON vector.text = text.id
+WHERE text.id IN (SELECT value FROM json_each(?))
+"""
 
 
 class CacheReader(CacheFile):
@@ -56,34 +64,20 @@ class CacheReader(CacheFile):
     def __init__(self, folder: Path, *, is_checked: bool = False) -> None:
         """Open it. `is_checked`: this run has held the whole file against its manifest before (1 to 2 s a GB)."""
         super().__init__(folder)
-        self._check_files(is_checked=is_checked)
-        with self.decoded():
-            uri = f"{self.file.resolve().as_uri()}?mode=ro"
-            self._connection = sqlite3.connect(uri, uri=True, timeout=schema.BUSY_TIMEOUT_S, isolation_level=None)
+        self._open_readonly(is_checked=is_checked)
         try:
             self._load()
         except BaseException:
             self._connection.close()
             raise
 
-    def _check_files(self, *, is_checked: bool) -> None:
-        where = f"embedding cache {self.folder}"
-        try:
-            if not self.file.is_file():
-                hint = f"run `retrieval-eval prep DATA --cache {self.folder}` first"
-                raise CacheError("is not there", where=where, hint=hint)
-            schema.check_file(self.file)
-            is_whole = manifest.is_there(self.folder) and not schema.has_journal(self.file)
-            if is_whole and not is_checked:
-                Manifest.read(self.folder).check_database(self.folder)
-        except OSError as error:
-            raise CacheError("cannot be read", where=where, got=error.strerror or str(error)) from error
-
     def _load(self) -> None:
+        self._check_tables()
         with self.decoded():
             self.identity = ModelIdentity(**self.meta("identity"))
             dataset = self.meta("dataset")
         self.pairs = tuple(self.stored_pairs())
+        self._check_is_no_shard()
         self._check_complete()
         self.manifest = Manifest.read(self.folder)
         if dataset is None or self.manifest.fingerprint != self.identity.fingerprint:
@@ -91,6 +85,15 @@ class CacheReader(CacheFile):
                 "and its manifest do not belong together", where=f"embedding cache {self.folder}", hint="run prep again"
             )
         self.dataset: Mapping[str, Any] = dataset
+
+    def _check_is_no_shard(self) -> None:
+        note = self.shard_note()
+        if note is not None:
+            raise CacheError(
+                f"is incomplete: it is shard {note.shard} alone",
+                where=f"embedding cache {self.folder}",
+                hint="unite the shards first: retrieval-eval merge OUT DIR…",
+            )
 
     def _check_complete(self) -> None:
         where = f"embedding cache {self.folder}"
@@ -105,11 +108,6 @@ class CacheReader(CacheFile):
                 hint="run prep again, it goes on where it stopped",
             )
 
-    def terms(self, number: int) -> TermCounts:
-        """The term counts of the text of this number."""
-        with self.decoded():
-            return records.unpack_terms(self.value("SELECT terms FROM text WHERE id = ?", number))
-
     def vector(self, number: int) -> npt.NDArray[np.float32]:
         """The vector of the text of this number: float32 (dims,)."""
         with self.decoded():
@@ -117,12 +115,15 @@ class CacheReader(CacheFile):
             return records.unpack_vector(blob, self.identity.dims)
 
     def rows(self, stored: StoredPair) -> list[StoredRow]:
-        """The persona's rows, in the order of the file."""
-        question = stored.pair.question_id
-        return [
-            StoredRow(session_id, row_id(question, session_id), self.vector(number), number, self)
-            for session_id, number in zip(stored.session_ids, stored.session_texts, strict=True)
-        ]
+        """The persona's rows, in the order of the file, read in one go."""
+        question, found = stored.pair.question_id, {}
+        with self.decoded():
+            for number, vector, terms in self._connection.execute(_ROWS, (json.dumps(stored.session_texts),)):
+                found[number] = records.unpack_vector(vector, self.identity.dims), terms
+            return [
+                StoredRow(session_id, row_id(question, session_id), *found[number], number, self)
+                for session_id, number in zip(stored.session_ids, stored.session_texts, strict=True)
+            ]
 
     def truncated_sessions(self) -> int:
         """How many distinct sessions of the current pairs were cut at the model's most tokens."""

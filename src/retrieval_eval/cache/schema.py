@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 from retrieval_eval.errors import CacheError
 
@@ -100,15 +101,19 @@ def check_file(file: Path) -> None:
         raise CacheError("is cut off", where=where, got=f"{size} bytes", expected=str(pages * page_bytes), hint=CLEAR)
 
 
-def check_tables(connection: sqlite3.Connection) -> None:
-    """Raises sqlite3.DatabaseError unless the tables are ours to the letter: a stranger's file may bring triggers."""
-    ours = sqlite3.connect(":memory:")
-    create(ours)
-    layout = "SELECT type, name, sql FROM sqlite_master ORDER BY type, name"
-    is_same = connection.execute(layout).fetchall() == ours.execute(layout).fetchall()
-    ours.close()
-    if not is_same:
-        raise sqlite3.DatabaseError("malformed: other tables than this version makes")
+def layout(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """Everything that the file defines: tables, indexes, triggers and views, with their SQL."""
+    return connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name").fetchall()
+
+
+def expected_layout() -> list[tuple[Any, ...]]:
+    """The `layout` of a cache of this version."""
+    empty = sqlite3.connect(":memory:")
+    try:
+        create(empty)
+        return layout(empty)
+    finally:
+        empty.close()
 
 
 def create(connection: sqlite3.Connection) -> None:

@@ -20,6 +20,7 @@ from retrieval_eval.cache import manifest, records, schema
 from retrieval_eval.cache.connection import CacheFile
 from retrieval_eval.cache.manifest import Manifest
 from retrieval_eval.cache.records import StoredPair
+from retrieval_eval.cache.sharding import Shard, ShardNote
 from retrieval_eval.embedding.embedder import Embedded, ModelIdentity, Role
 from retrieval_eval.errors import CacheError
 from retrieval_eval.model import Instance
@@ -47,8 +48,8 @@ class CacheWriter(CacheFile):
             raise self._unusable(error) from error
         self._connection = self._connect(self.file)
         try:
-            with self.decoded():
-                self._check_identity(identity)
+            self._check_tables()
+            self.check_identity(identity)
         except BaseException:
             self._connection.close()
             raise
@@ -85,6 +86,7 @@ class CacheWriter(CacheFile):
             with self.explained(), self._transaction():
                 schema.create(self._connection)
                 self._put("identity", asdict(identity))
+                self._put("dataset", None)
             self._connection.close()
             partial.replace(self.file)
         except BaseException:
@@ -114,20 +116,6 @@ class CacheWriter(CacheFile):
                 connection.execute("SELECT 1 FROM meta").fetchone()
         finally:
             connection.close()
-
-    def _check_identity(self, identity: ModelIdentity) -> None:
-        theirs = ModelIdentity(**self.meta("identity"))
-        if theirs.fingerprint == identity.fingerprint:
-            return
-        old, new = asdict(theirs), asdict(identity)
-        differing = [name for name in new if old[name] != new[name]]
-        raise CacheError(
-            "holds vectors of another model or setting",
-            where=f"embedding cache {self.folder}",
-            got="; ".join(f"{name} {old[name]!r}" for name in differing),
-            expected="; ".join(f"{name} {new[name]!r}" for name in differing),
-            hint="give another --cache folder for these settings, or delete this one",
-        )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -165,15 +153,22 @@ class CacheWriter(CacheFile):
         except OSError as error:
             raise self._unusable(error) from error
 
-    def describe(self, dataset: Mapping[str, Any]) -> None:
-        """Keep the facts about the data file that reports show."""
+    def describe(self, dataset: Mapping[str, Any], note: ShardNote | None = None) -> None:
+        """Keep the facts about the data file that reports show and, where only a shard is embedded, its note."""
         with self.explained(), self._transaction():
             self._put("dataset", dict(dataset))
+            self._connection.execute("DELETE FROM meta WHERE key = 'shard'")
+            if note is not None:
+                self._put("shard", asdict(note))
 
-    def needed(self) -> list[int]:
-        """Numbers of the distinct texts, questions and sessions, of the current pairs, ascending."""
+    def needed(self, shard: Shard | None = None) -> list[int]:
+        """Numbers of the distinct texts, questions and sessions, of the current pairs or of one shard, ascending."""
         pairs = self.stored_pairs()
-        return sorted({pair.question_text for pair in pairs}.union(*(pair.session_texts for pair in pairs)))
+        numbers = sorted({pair.question_text for pair in pairs}.union(*(pair.session_texts for pair in pairs)))
+        if shard is None:
+            return numbers
+        digests = self.digests()
+        return [number for number in numbers if shard.holds(digests[number][1])]
 
     def missing(self, needed: Iterable[int]) -> list[int]:
         """Those of `needed` that have no vector yet, in their order."""

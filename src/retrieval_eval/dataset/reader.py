@@ -70,7 +70,7 @@ class DatasetReader:
                     last = instance.pair.question_id
                     question_ids.add(last)
                     if instance.exclusion is None:
-                        self._tally.add(findings, Place(place.file, number, last))
+                        self._tally.add(findings, Place(self._file.path.name, number, last))
                     self._position_bytes = source.position_bytes
                     yield instance
             except (MalformedJSONError, BrokenSourceError) as error:

@@ -63,6 +63,10 @@ class BuiltinRetriever:
             "ties": "equal cosine: newest first; equal BM25: oldest first; equal fused score: row id (a hash)",
         }
 
+    def remarks(self) -> tuple[str, ...]:
+        """Nothing: this store neither restarts nor leaves anything out."""
+        return ()
+
     @contextmanager
     def open(self, persona_id: str, rows: Iterable[Row]) -> Iterator[BuiltinPersona]:  # noqa: ARG002 - a database each
         """Insert the rows, in order, into a database of their own."""

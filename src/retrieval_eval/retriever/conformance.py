@@ -234,8 +234,7 @@ def _awkward_questions(program: _Program, path: Path) -> str:
     with program.talk() as talk:
         talk.ask("open", {"persona": "p"}, where=_WHERE)
         for batch in messages.batches(rows, with_vectors=given):
-            talk.send("insert", {"persona": "p"}, where=_WHERE, batch=batch)
-        talk.settle()
+            talk.wait(talk.send("insert", {"persona": "p"}, where=_WHERE, batch=batch))
         for name, row in zip(AWKWARD_TEXTS, rows, strict=True):
             vector = messages.encode_vector(row.vector)
             request = {"persona": "p", "path": path, "limit": 5, "text": row.text, "vector": vector}

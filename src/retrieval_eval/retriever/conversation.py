@@ -45,12 +45,15 @@ class Timeouts:
         return seconds
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
+@dataclass(slots=True)
+class Request:
+    """A request that was sent, and its answer once that was read. `rows` counts those of an insert."""
+
     kind: str
     seq: int
     where: str
     rows: int
+    reply: messages.Reply | None = None
 
 
 class Conversation:
@@ -62,7 +65,7 @@ class Conversation:
     def __init__(self, child: Child, timeouts: Timeouts) -> None:
         self._child = child
         self._timeouts = timeouts
-        self._pending: deque[_Pending] = deque()
+        self._pending: deque[Request] = deque()
         self._seq = 0
         self._broken: str | None = None
 
@@ -71,54 +74,53 @@ class Conversation:
         """Why nothing can be asked any more; None while all is well."""
         return self._broken
 
-    def send(self, kind: str, request: Mapping[str, object], *, where: str, batch: Batch | None = None) -> None:
-        """Send without waiting for the answer; `settle` collects it. `batch` belongs to an insert."""
+    def send(self, kind: str, fields: Mapping[str, object], *, where: str, batch: Batch | None = None) -> Request:
+        """Send without waiting for the answer, for which `wait` does. `batch` belongs to an insert.
+
+        Where `MAX_UNANSWERED` are under way, the oldest answer is read first.
+        """
         if self._broken is not None:
             raise RetrieverError("was ended after an earlier failure", where=where, got=self._broken)
         if len(self._pending) >= MAX_UNANSWERED:
-            self.settle()
+            self.receive()
         self._seq += 1
-        self._pending.append(_Pending(kind, self._seq, where, batch.count if batch else 0))
-        line = messages.request_line(kind, self._seq, request, batch.rows if batch else None)
+        request = Request(kind, self._seq, where, batch.count if batch else 0)
+        self._pending.append(request)
+        line = messages.request_line(kind, self._seq, fields, batch.rows if batch else None)
         try:
             self._child.write(line, timeout_s=self._timeouts.of(kind), where=where)
         except BaseException as error:
             self.abandon(str(error))
             raise
+        return request
 
-    def settle(self) -> messages.Reply:
-        """Read the answers to all that was sent and not settled; the last one, or {} where nothing was owed.
+    def wait(self, request: Request) -> messages.Reply:
+        """The answer to `request`, after those to all that were sent before it.
 
-        Raises `RetrieverError` for the first one of type "error" or with a wrong `inserted`, after all were read: the
-        stream stays in step.
+        Raises `RetrieverError` where it is of type "error" or has a wrong `inserted` (the stream stays in step), and
+        where none can come any more.
         """
-        reply: messages.Reply = {}
-        refused: RetrieverError | None = None
-        while self._pending:
-            pending = self._pending[0]
-            reply = self.receive()
-            try:
-                messages.check_accepted(reply, pending.kind, pending.rows, pending.where)
-            except RetrieverError as error:
-                refused = refused or error
-        if refused is not None:
-            raise refused
-        return reply
+        while request.reply is None:
+            if self._broken is not None:
+                raise RetrieverError("was ended after an earlier failure", where=request.where, got=self._broken)
+            self.receive()
+        messages.check_accepted(request.reply, request.kind, request.rows, request.where)
+        return request.reply
 
     def receive(self) -> messages.Reply:
         """The answer to the oldest unanswered request, of type "error" too."""
-        pending = self._pending.popleft()
+        oldest = self._pending.popleft()
         try:
-            line = self._child.read_line(timeout_s=self._timeouts.of(pending.kind), where=pending.where)
-            return messages.read_reply(line, pending.kind, pending.seq, pending.where)
+            line = self._child.read_line(timeout_s=self._timeouts.of(oldest.kind), where=oldest.where)
+            oldest.reply = messages.read_reply(line, oldest.kind, oldest.seq, oldest.where)
         except BaseException as error:
             self.abandon(str(error) or type(error).__name__)
             raise
+        return oldest.reply
 
-    def ask(self, kind: str, request: Mapping[str, object], *, where: str) -> messages.Reply:
+    def ask(self, kind: str, fields: Mapping[str, object], *, where: str) -> messages.Reply:
         """Send one request and wait for its answer."""
-        self.send(kind, request, where=where)
-        return self.settle()
+        return self.wait(self.send(kind, fields, where=where))
 
     def abandon(self, reason: str) -> None:
         """End the child without ceremony: its stream is out of step, or it has left already."""

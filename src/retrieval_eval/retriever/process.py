@@ -1,16 +1,16 @@
 """A program of the user's behind the retriever protocol.
 
-Owns the life of the program over a whole run: start, one persona after another, restart after a failure, end. What a
-message looks like is `messages.py`, how it travels `conversation.py` and `child.py`. It scores nothing and never lets
-a wrong answer pass: every fault is a `RetrieverError` that names the retriever and the question, and the next persona
-can be opened after it.
+Owns the life of the program over a whole run: start, personas one after another or several at once, restart after a
+failure, end. What a persona asks is `persona.py`, what a message looks like `messages.py`, how it travels
+`conversation.py` and `child.py`. It scores nothing and never lets a wrong answer pass: every fault is a
+`RetrieverError` that names the retriever and the question, and the next persona can be opened after it.
 """
 
 from __future__ import annotations
 
 import logging
 import shlex
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -19,13 +19,19 @@ from typing import Self
 from retrieval_eval.errors import RetrieverError
 from retrieval_eval.retriever import messages
 from retrieval_eval.retriever.child import Child
-from retrieval_eval.retriever.conversation import Conversation, Timeouts
+from retrieval_eval.retriever.conversation import Conversation, Request, Timeouts
 from retrieval_eval.retriever.messages import Hello, SentRow, Source
-from retrieval_eval.retriever.protocol import Answer, Path, Query
+from retrieval_eval.retriever.persona import ExternalPersona
+from retrieval_eval.retriever.protocol import Path, Query
 
 MAX_FAILURES_IN_A_ROW = 3
 
+PERSONAS_IN_FLIGHT = 4
+"""At most, where the program takes as many; `conversation.MAX_UNANSWERED` mostly holds it to two or three."""
+
 _LOG = logging.getLogger(__name__)
+_STDERR_LOG = logging.getLogger("retrieval_eval.retriever.stderr")
+"""What the program writes on stderr: shown by default, unlike the rest of what is logged below a warning."""
 _OWNERS = {Source.GIVEN: "given to the retriever", Source.OWN: "made by the retriever"}
 _SECRET_PREFIXES = ("INPUT_", "ACTIONS_", "GITHUB_TOKEN", "GH_TOKEN")
 _RUNNER_FILES = frozenset({"GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"})
@@ -80,6 +86,9 @@ class ExternalRetriever:
         self._conversation: Conversation | None = None
         self._hello: Hello | None = None
         self._open = 0
+        self._ahead: dict[str, ExternalPersona] = {}
+        self._closing: deque[Request] = deque()
+        self._has_ended_with_several = False
         self._failures_in_a_row = 0
         self._last_failure = ""
         self.starts = 0
@@ -135,25 +144,73 @@ class ExternalRetriever:
         """Whether `open` fails at once from now on."""
         return self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW
 
+    @property
+    def at_once(self) -> int:
+        """How many personas to have under way: 1 where the program takes no more, and once it ended with several."""
+        return 1 if self._has_ended_with_several else min(self.hello.personas, PERSONAS_IN_FLIGHT)
+
+    def remarks(self) -> tuple[str, ...]:
+        """Restarts, and lists that were short because the path may return fewer."""
+        restarts = [f"had to be started {self.starts} times"] if self.starts > 1 else []
+        alone = ["ended while it held several questions, and got one at a time from then on"]
+        short = [
+            f"returned fewer ids than asked for in {count} answers of {path}, as it says it may"
+            for path, count in self.short_answers.items()
+        ]
+        parts = [*restarts, *(alone if self._has_ended_with_several else []), *short]
+        return tuple(f"the retriever {self.name} {part}" for part in parts)
+
+    def send_ahead(self, persona_id: str, rows: Iterable[SentRow], queries: Iterable[Query]) -> None:
+        """Send a persona and its searches, so that `open` and `search` find their answers under way.
+
+        Its failure is kept for `open`, which then sends the persona again. Where the program ends while personas sent
+        ahead are under way, nobody knows whose fault that is: all of them are forgotten, and `at_once` falls to 1.
+        """
+        try:
+            persona = self._new_persona(persona_id)
+            self._ahead[persona_id] = persona
+            persona.send_rows(rows)
+            for query in queries:
+                persona.send_search(query)
+        except RetrieverError as error:
+            _LOG.debug("not sent ahead: %s", error)
+            if self._conversation is not None and self._conversation.broken is not None:
+                self._take_stock(self._conversation)
+
     @contextmanager
     def open(self, persona_id: str, rows: Iterable[SentRow]) -> Iterator[ExternalPersona]:
         """Store `rows` for one persona. The error of a failed `close` is logged, not raised: the answers stand."""
+        persona = self._ahead.pop(persona_id, None)
+        is_sent = persona is not None
+        persona = persona or self._new_persona(persona_id)
+        try:
+            if not is_sent:
+                persona.send_rows(rows)
+            persona.settle()
+            yield persona
+        finally:
+            self._open -= 1
+            if persona.is_accepted and persona.conversation.broken is None:
+                self._close(persona)
+            self._take_stock(persona.conversation)
+
+    def _new_persona(self, persona_id: str) -> ExternalPersona:
         where = self._where(persona_id)
         conversation = self._running(where)
         if self._open >= self.hello.personas:
             raise RetrieverError("too many personas open", where=where, expected=f"at most {self.hello.personas}")
         self._open += 1
-        is_accepted = False
+        return ExternalPersona(conversation, self.hello, persona_id, self.short_answers)
+
+    def _close(self, persona: ExternalPersona) -> None:
+        """Send `close`; wait for its answer, and those of earlier ones, once nothing else is under way."""
         try:
-            conversation.ask("open", {"persona": persona_id}, where=where)
-            is_accepted = True
-            known = self._insert(conversation, persona_id, rows, where)
-            yield ExternalPersona(self, conversation, persona_id, known)
-        finally:
-            self._open -= 1
-            if is_accepted and conversation.broken is None:
-                _close(conversation, persona_id, where)
-            self._take_stock(conversation)
+            self._closing.append(persona.send_close())
+            while self._closing and (self._closing[0].reply is not None or not self._ahead):
+                persona.conversation.wait(self._closing.popleft())
+        except RetrieverError as error:
+            _LOG.warning("%s; the program is ended", error)
+            persona.conversation.abandon(str(error))
 
     def _running(self, where: str) -> Conversation:
         if self.has_given_up:
@@ -182,91 +239,29 @@ class ExternalRetriever:
         self._hello, self._conversation = hello, conversation
         return conversation
 
-    def _insert(
-        self, conversation: Conversation, persona_id: str, rows: Iterable[SentRow], where: str
-    ) -> frozenset[str]:
-        """Send all batches without waiting in between; the ids of all rows."""
-        known: list[str] = []
-
-        def noted() -> Iterator[SentRow]:
-            for row in rows:
-                known.append(row.row_id)
-                yield row
-
-        with_vectors = self.hello.row_vectors is Source.GIVEN
-        for batch in messages.batches(noted(), with_vectors=with_vectors):
-            conversation.send("insert", {"persona": persona_id}, where=where, batch=batch)
-        conversation.settle()
-        return frozenset(known)
-
     def _take_stock(self, conversation: Conversation) -> None:
         if conversation.broken is None:
             self._failures_in_a_row = 0
+        elif conversation is self._conversation and self._ahead:
+            self._has_ended_with_several = True
+            self._open -= len(self._ahead)
+            self._ahead.clear()
+            self._forget()
         elif conversation is self._conversation:
             self._failed(conversation.broken)
 
     def _failed(self, reason: str) -> None:
         self._failures_in_a_row += 1
         self._last_failure = reason
+        self._forget()
+
+    def _forget(self) -> None:
         self._conversation = None
+        self._closing.clear()
 
     def _where(self, question_id: str) -> str:
         return f"retriever {self.name!r}, question {question_id!r}"
 
 
-class ExternalPersona:
-    """An opened haystack in the program. Implements `Persona`."""
-
-    def __init__(
-        self, retriever: ExternalRetriever, conversation: Conversation, persona_id: str, known: frozenset[str]
-    ) -> None:
-        self._retriever = retriever
-        self._conversation = conversation
-        self._persona_id = persona_id
-        self._known = known
-
-    def search(self, query: Query) -> Answer:
-        """Ask the program. Raises `RetrieverError` for whatever is wrong with the answer, or where none comes.
-
-        A list shorter than min(limit, rows) is an error, unless the program declared for this path that it drops weak
-        matches by design; then it is counted in `short_answers`.
-        """
-        where = f"retriever {self._retriever.name!r}, question {query.question_id!r}"
-        support = self._retriever.hello.paths.get(query.path)
-        if support is None:
-            raise RetrieverError(f"does not offer the path {query.path}", where=where)
-        request: dict[str, object] = {"persona": self._persona_id, "path": query.path, "limit": query.limit}
-        if query.text is not None:
-            request["text"] = messages.clean_text(query.text)
-        if query.vector is not None:
-            request["vector"] = messages.encode_vector(query.vector)
-        lacking = sorted(support.needs - request.keys())
-        if lacking:
-            raise RetrieverError(f"path {query.path} needs a {lacking[0]}, which this lane has not", where=where)
-        answer = messages.read_answer(
-            self._conversation.ask("search", request, where=where), query.limit, self._known, where
-        )
-        wanted = min(query.limit, len(self._known))
-        if len(answer.ranked) < wanted:
-            if not support.may_return_fewer:
-                raise RetrieverError(
-                    "search: too few ids",
-                    where=where,
-                    got=str(len(answer.ranked)),
-                    expected=f"{wanted}: limit {query.limit}, {len(self._known)} rows",
-                    hint=f'if that is meant, let hello say "may_return_fewer": true for {query.path}',
-                )
-            self._retriever.short_answers[query.path] += 1
-        return answer
-
-
-def _close(conversation: Conversation, persona_id: str, where: str) -> None:
-    try:
-        conversation.ask("close", {"persona": persona_id}, where=where)
-    except RetrieverError as error:
-        _LOG.warning("%s; the program is ended", error)
-        conversation.abandon(str(error))
-
-
 def _log_line(line: str) -> None:
-    _LOG.info("retriever: %s", line)
+    _STDERR_LOG.info("retriever: %s", line)

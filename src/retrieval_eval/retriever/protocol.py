@@ -111,6 +111,10 @@ class Retriever(Protocol):
         """Lines for the report's definition card: whatever a reader must know of searches with this limit."""
         ...
 
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader must know after the run: plain sentences for the report's warnings."""
+        ...
+
     def open(self, persona_id: str, rows: Iterable[Row]) -> AbstractContextManager[Persona]:
         """Store `rows`, in order, for one persona; leaving the context forgets them. Raises `RetrieverError`."""
         ...
