@@ -87,6 +87,6 @@ def _wrong(file: Path, number: int, line: str, expected: str) -> ReportError:
 
 
 def of_sessions(lists: Mapping[str, tuple[str, ...]], question: str, sessions: Iterable[str]) -> tuple[str, ...]:
-    """The list of `question` in session ids as the data file has them; ids that are none of `sessions` stay as given."""
+    """The list of `question` in session ids as the data file has them; an id that is none of `sessions` stays."""
     names = {_word(session): session for session in sessions}
     return tuple(names.get(word, word) for word in lists.get(_word(question), ()))

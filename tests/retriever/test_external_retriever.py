@@ -519,3 +519,11 @@ def test_control_characters_of_the_program_are_escaped_in_messages(program, star
     message = first_error(start(program(searching(body))), make_rows, make_query)
     assert "\x1b" not in message
     assert r"\x1b[31m::error::gotcha" in message
+
+
+def test_a_program_that_is_gone_before_the_first_message_is_named_at_once() -> None:
+    started = time.monotonic()
+    for _ in range(20):  # the pipe breaks under the write only now and then
+        with pytest.raises(RetrieverError, match="ended before it answered"):
+            ExternalRetriever(["true"], env={"PATH": os.environ["PATH"]}).__enter__()
+    assert time.monotonic() - started < 60

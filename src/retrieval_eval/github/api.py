@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from github import Auth, Github, GithubException
+
 from retrieval_eval.github.payload import list_at, number_at, text_at, value_at
 from retrieval_eval.github.pulls import ApiError, Comment, Pull, Standing, Trouble
 from retrieval_eval.github.runner import RunnerEnvironment

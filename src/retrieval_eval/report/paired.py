@@ -92,9 +92,9 @@ def _test_rows(document: Document) -> Iterator[tuple[str, ...]]:
 
 def _lists_changed(document: Document) -> Iterator[str]:
     lanes = {name: lane for name, lane in compared_lanes(document).items() if "lists_changed" in lane}
-    counts = (f"{figures.count(lane['lists_changed'])} of {figures.count(lane['n'])} ({n})" for n, lane in lanes.items())
     if lanes:
-        yield f"Ranked lists that changed: {', '.join(counts)}. What changed in the model-free lane is the code's doing."
+        counts = (f"{figures.count(o['lists_changed'])} of {figures.count(o['n'])} ({name})" for name, o in lanes.items())
+        yield f"Ranked lists that changed: {', '.join(counts)}. The model-free lane changes by the code alone."
 
 
 def _moved_title(paired: Document, k: str) -> str:

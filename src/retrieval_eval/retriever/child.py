@@ -60,8 +60,13 @@ class Child:
 
     def write(self, data: bytes, *, timeout_s: float, where: str) -> None:
         """Hand over all of `data`. Raises `RetrieverError` when the program does not take it in time or is gone."""
+        try:
+            self._write(memoryview(data), timeout_s, where)
+        except BrokenPipeError as error:
+            raise self._gone(where) from error
+
+    def _write(self, rest: memoryview, timeout_s: float, where: str) -> None:
         deadline = time.monotonic() + timeout_s
-        rest = memoryview(data)
         self._selector.register(self._stdin, selectors.EVENT_WRITE)
         try:
             while rest:
@@ -70,8 +75,6 @@ class Child:
                 with suppress(BlockingIOError):
                     rest = rest[os.write(self._stdin.fileno(), rest[:_CHUNK_BYTES]) :]
                 self._check_unread(where)
-        except BrokenPipeError as error:
-            raise self._gone(where) from error
         finally:
             self._selector.unregister(self._stdin)
 
@@ -184,7 +187,7 @@ class Child:
 
     def _drain(self) -> None:
         """Take what an ended process left in its pipes; a grandchild may hold them open, so wait for nothing."""
-        while self._selector.get_map() and self._selector.select(0):
+        while any(key.fileobj is not self._stdin for key, _ in self._selector.select(0)):
             self._serve(0.0)
 
     def _signal(self, number: signal.Signals) -> None:
