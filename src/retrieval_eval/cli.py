@@ -96,6 +96,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", dest="command")
     for name, add_options, summary in (
         ("prep", _prep, "embed a LongMemEval file once, into a cache"),
+        ("merge", _merge, "unite the caches of shards into one"),
+        ("export", _export, "pack a finished cache into an archive for others"),
         ("run", _run, "measure a retriever on a prepared cache"),
         ("compare", _compare, "show what moved between two reports"),
         ("score", _score, "score ranked lists that another program made"),
@@ -129,9 +131,28 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _prep(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="DATA", help="a LongMemEval file, plain or gzip")
+    parser.add_argument("data", metavar="DATA", nargs="?", help="a LongMemEval file, plain or gzip")
     _cache_option(parser)
     _model_options(parser, "BAAI/bge-small-en-v1.5")
+    parser.add_argument("--shard", metavar="I/N", help="embed part I of N only, for `merge` to unite")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="ARCHIVE|URL|MANIFEST.json",
+        help="a published cache: its vectors are taken over; without DATA it becomes the cache",
+    )
+    parser.add_argument("--from-sha256", metavar="HEX", help="the digest that the archive must have")
+
+
+def _merge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder of the united cache; goes on if it is there")
+    parser.add_argument("parts", type=Path, nargs="+", metavar="DIR", help="caches of one data file and one model")
+
+
+def _export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("archive", type=Path, metavar="ARCHIVE.tar.zst")
+    _cache_option(parser)
+    parser.add_argument("--url", help="where it will be: makes what is printed a manifest for `prep --from`")
 
 
 def _run(parser: argparse.ArgumentParser) -> None:

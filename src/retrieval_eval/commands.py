@@ -9,18 +9,25 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from retrieval_eval.cache.manifest import Manifest
+from retrieval_eval.cache.sharding import Shard
 from retrieval_eval.compare import with_comparison
 from retrieval_eval.dataset.sample import SAMPLE
 from retrieval_eval.errors import InputError, RetrieverError, SettingsError
+from retrieval_eval.http import Http
+from retrieval_eval.merging import merge as unite
 from retrieval_eval.models import demo_model, find
 from retrieval_eval.pipeline import Effects, Model, RunRequest
 from retrieval_eval.pipeline import prep as prepare
 from retrieval_eval.pipeline import run as measure
 from retrieval_eval.pipeline import score as score_lists
+from retrieval_eval.published import Source, restore, unpacked
+from retrieval_eval.publishing import export as publish
 from retrieval_eval.report.markdown import page
 from retrieval_eval.report.schema import load
 from retrieval_eval.retriever.conformance import run_conformance
@@ -31,10 +38,48 @@ from retrieval_eval.trec import qrels_lines, read_ranked, run_lines
 
 
 def prep(arguments: argparse.Namespace) -> None:
-    """`prep DATA --cache DIR`."""
+    """`prep [DATA] --cache DIR [--shard I/N] [--from ARCHIVE]`."""
+    shard, source = _shard(arguments), _source(arguments)
+    if arguments.data is None and (source is None or shard is not None):
+        raise SettingsError(["prep needs DATA, the data file; only --from without --shard can do without"])
     model = find(arguments.model, arguments.revision, arguments.backend)
-    done = prepare(Path(arguments.data), arguments.cache, model, _effects())
-    _say(f"{arguments.cache}: {done.pairs} questions ready, {done.reused} texts reused, {done.embedded} embedded")
+    if arguments.data is None and source is not None:
+        is_new = restore(source, arguments.cache, model.identity, Http())
+        _say(f"{arguments.cache}: {f'restored from {source.name}' if is_new else 'is there and fits, --from skipped'}")
+        return
+    seed = partial(unpacked, source, arguments.cache, model.identity, Http()) if source else None
+    done = prepare(Path(arguments.data), arguments.cache, model, _effects(), shard=shard, seed=seed)
+    ready = f"{done.pairs} questions ready" if shard is None else f"shard {shard} ready to merge"
+    _say(f"{arguments.cache}: {ready}, {done.reused} texts reused, {done.embedded} embedded")
+
+
+def _shard(arguments: argparse.Namespace) -> Shard | None:
+    try:
+        return Shard.parse(arguments.shard) if arguments.shard is not None else None
+    except ValueError as error:
+        raise SettingsError([f"--shard: {error}"]) from error
+
+
+def _source(arguments: argparse.Namespace) -> Source | None:
+    if arguments.source is not None:
+        return Source.parse(arguments.source, arguments.from_sha256)
+    if arguments.from_sha256 is not None:
+        raise SettingsError(["--from-sha256 needs --from"])
+    return None
+
+
+def merge(arguments: argparse.Namespace) -> None:
+    """`merge OUT DIR…`."""
+    done = unite(arguments.out, arguments.parts, _effects().progress)
+    texts = done.reused + done.embedded
+    _say(f"{arguments.out}: {done.pairs} questions ready, {texts} texts from {len(arguments.parts)} parts")
+
+
+def export(arguments: argparse.Namespace) -> None:
+    """`export --cache DIR ARCHIVE`: what a manifest for `prep --from` states goes to stdout."""
+    done = publish(arguments.cache, arguments.archive, _effects().progress)
+    url = {} if arguments.url is None else {"url": arguments.url}
+    _print(json.dumps(url | asdict(done), indent=1) + "\n")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -109,7 +154,7 @@ def demo(arguments: argparse.Namespace) -> None:
 
 
 COMMANDS: Mapping[str, Callable[[argparse.Namespace], None]] = {
-    function.__name__: function for function in (prep, run, compare, score, render, conformance, demo)
+    function.__name__: function for function in (prep, merge, export, run, compare, score, render, conformance, demo)
 }
 
 

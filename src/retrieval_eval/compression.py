@@ -6,6 +6,7 @@ Every frame is written at level 3 with a content checksum, so that a flipped bit
 
 from __future__ import annotations
 
+import threading
 from typing import Protocol
 
 import zstandard
@@ -56,10 +57,20 @@ def decompress(data: bytes, max_size: int) -> bytes:
         size = zstandard.frame_content_size(data)
         if not 0 <= size <= max_size:
             raise CompressionError(f"zstd blob states {size} bytes of content, expected 0 to {max_size}")
-        decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
-        return decoder.decompress(data, allow_extra_data=False)
+        return _decoder().decompress(data, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise CompressionError(f"zstd blob of {len(data)} bytes cannot be read: {error}") from error
+
+
+_PER_THREAD = threading.local()
+
+
+def _decoder() -> zstandard.ZstdDecompressor:
+    """This thread's decoder: making one takes longer than a small blob, and two threads must not share one."""
+    if not hasattr(_PER_THREAD, "decoder"):
+        _PER_THREAD.decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
+    decoder: zstandard.ZstdDecompressor = _PER_THREAD.decoder
+    return decoder
 
 
 class FrameWriter:

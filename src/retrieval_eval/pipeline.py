@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from retrieval_eval.cache.manifest import Manifest
+from retrieval_eval.cache.part import Part, adopt
 from retrieval_eval.cache.reader import CacheReader
 from retrieval_eval.cache.records import StoredPair
+from retrieval_eval.cache.sharding import Shard, ShardNote
 from retrieval_eval.cache.writer import CacheWriter
 from retrieval_eval.census import Census
 from retrieval_eval.compare import with_comparison
@@ -55,6 +58,10 @@ class Model:
     load: Callable[[], Embedder]
 
 
+Seed = Callable[[], AbstractContextManager[Path]]
+"""Opens a folder that holds a finished cache of the same model, for as long as the context lasts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What a prep did: distinct texts, sessions and questions, found in the cache and embedded anew."""
@@ -64,32 +71,43 @@ class Prepared:
     embedded: int
 
 
-def prep(data: Path, folder: Path, model: Model, effects: Effects) -> Prepared:
+def prep(
+    data: Path, folder: Path, model: Model, effects: Effects, *, shard: Shard | None = None, seed: Seed | None = None
+) -> Prepared:
     """Read `data` into the cache at `folder` and embed what it lacks; goes on where an earlier prep stopped.
+
+    With a `shard`, only its texts are embedded, and the cache is a part for `merge` to unite: run refuses it. A `seed`
+    is opened where vectors are missing, and gives those that it has.
 
     Raises `DatasetError`, `CacheError` or `ModelError`; a data file that is wrong leaves the cache as it was.
     """
     reader, census = DatasetReader(data), Census()
     with CacheWriter(folder, model.identity) as cache:
-        embedder = model.load() if cache.is_new else None  # a model that does not load leaves no half-filled cache
+        # A model that does not load leaves no half-filled cache; with a seed it may not be needed at all.
+        embedder = model.load() if cache.is_new and seed is None else None
         with effects.progress.stage("read", None, "questions") as stage:
             cache.take_in(_scorable(reader, census, data, stage))
-        cache.describe(census.facts(reader, data.name))
-        needed = cache.needed()
+        needed = cache.needed(shard)
         missing = cache.missing(needed)
+        if missing and seed is not None:
+            _adopt(cache, missing, seed, effects)
+            missing = cache.missing(needed)
+        manifest = Manifest(
+            fingerprint=model.identity.fingerprint,
+            model_source=model.source,
+            model_revision=model.revision,
+            dataset_sha256=reader.digest,
+            pairs=census.pairs,
+            reused=len(needed) - len(missing),
+            embedded=len(missing),
+        )
+        note = None if shard is None else ShardNote(shard, manifest)
+        cache.describe(census.facts(reader, data.name), note)
         if missing:
             _embed(cache, missing, embedder or model.load(), effects)
-    prepared = Prepared(census.pairs, len(needed) - len(missing), len(missing))
-    Manifest(
-        fingerprint=model.identity.fingerprint,
-        model_source=model.source,
-        model_revision=model.revision,
-        dataset_sha256=reader.digest,
-        pairs=prepared.pairs,
-        reused=prepared.reused,
-        embedded=prepared.embedded,
-    ).write(folder)
-    return prepared
+    if shard is None:
+        manifest.write(folder)
+    return Prepared(manifest.pairs, manifest.reused, manifest.embedded)
 
 
 def _scorable(reader: DatasetReader, census: Census, data: Path, stage: Stage) -> Iterator[Instance]:
@@ -100,6 +118,12 @@ def _scorable(reader: DatasetReader, census: Census, data: Path, stage: Stage) -
     if not census.pairs:
         reasons = ", ".join(f"{count} {reason}" for reason, count in census.dropped().items() if count)
         raise DatasetError("nothing to score", where=str(data), got=reasons, expected="at least one pair with gold")
+
+
+def _adopt(cache: CacheWriter, missing: list[int], seed: Seed, effects: Effects) -> None:
+    with seed() as folder, Part(folder) as part, effects.progress.stage("copy", len(missing), "vectors") as stage:
+        for copied in adopt(cache, part, missing):
+            stage.advance(copied)
 
 
 def _embed(cache: CacheWriter, missing: list[int], embedder: Embedder, effects: Effects) -> None:

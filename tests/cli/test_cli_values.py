@@ -91,7 +91,6 @@ REFUSED = {
     "no command": ([], "the following arguments are required: COMMAND"),
     "unknown command": (["measure"], "invalid choice: 'measure'"),
     "no cache": (["run"], "the following arguments are required: --cache"),
-    "no data": (["prep", "--cache", "c"], "the following arguments are required: DATA"),
     "a data name that starts with a dash": (["prep", "-x.json", "--cache", "c"], "arguments"),
     "an unknown lane": (["run", "--cache", "c", "--lane", "all"], "argument --lane: got 'all', expected one of both"),
     "a bad k": (["run", "--cache", "c", "--k", "1;5"], "argument --k: got '1;5', expected whole numbers"),

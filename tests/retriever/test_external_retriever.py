@@ -384,6 +384,21 @@ def test_a_program_that_does_not_read_is_timed_out(program, start, make_rows, ma
         pass
 
 
+def test_a_program_that_ends_while_rows_are_written_to_it_is_noticed_at_once(program, start, make_rows):
+    command = program(
+        """
+        def answer(request):
+            plain(request)
+            if request["type"] == "open":
+                os._exit(5)
+        serve(answer)
+        """
+    )
+    gone = pytest.raises(RetrieverError, match="question 'a': ended before it answered: got exit code 5")
+    with start(command) as retriever, gone, retriever.open("a", make_rows(40, text="y" * 300_000)):
+        pass
+
+
 def test_a_program_that_floods_stdout_instead_of_reading_is_stopped(program, start, make_rows):
     command = program(
         """

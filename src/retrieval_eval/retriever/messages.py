@@ -25,6 +25,7 @@ MAX_BATCH_BYTES = 4 * 2**20
 MAX_ANSWER_BYTES = 16 * 2**20
 
 _FIRST_ROW = datetime(2024, 1, 1, tzinfo=UTC)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 Reply = dict[str, Any]
@@ -212,7 +213,7 @@ def shown(value: object) -> str:
 
 
 def _dumps(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def _refuse_constant(name: str) -> NoReturn:
