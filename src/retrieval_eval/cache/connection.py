@@ -96,7 +96,7 @@ class CacheFile:
             where=f"embedding cache {self.folder}",
             got="; ".join(f"{name} {old[name]!r}" for name in differing),
             expected="; ".join(f"{name} {new[name]!r}" for name in differing),
-            hint="give another --cache folder for these settings, or delete this one",
+            hint="use the model and settings that made it, or another --cache folder",
         )
 
     def value(self, statement: str, key: object) -> Any:

@@ -93,7 +93,9 @@ def _test_rows(document: Document) -> Iterator[tuple[str, ...]]:
 def _lists_changed(document: Document) -> Iterator[str]:
     lanes = {name: lane for name, lane in compared_lanes(document).items() if "lists_changed" in lane}
     if lanes:
-        counts = (f"{figures.count(o['lists_changed'])} of {figures.count(o['n'])} ({name})" for name, o in lanes.items())
+        counts = (
+            f"{figures.count(o['lists_changed'])} of {figures.count(o['n'])} ({name})" for name, o in lanes.items()
+        )
         yield f"Ranked lists that changed: {', '.join(counts)}. The model-free lane changes by the code alone."
 
 
