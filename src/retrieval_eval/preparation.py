@@ -18,7 +18,7 @@ from retrieval_eval.cache.manifest import Manifest
 from retrieval_eval.dataset import DatasetReader
 from retrieval_eval.dataset.download import PublishedFile, fetch, published_file
 from retrieval_eval.dataset.sample import SAMPLE
-from retrieval_eval.errors import CacheError
+from retrieval_eval.errors import DatasetError, ModelError, RetrieverError
 from retrieval_eval.github.actions_cache import AlreadyThere, Miss, NotSaved, Restored, Saved, cache_keys
 from retrieval_eval.job import Job
 from retrieval_eval.pipeline import Model, Prepared, prep
@@ -117,18 +117,21 @@ class Preparation:
         return f"{found.reason} ({'the same data' if self.hit.is_exact else 'other data'})"
 
     def use(self, run: Callable[[Prepared], T]) -> T:
-        """Prepare, save and `run`; where a restored cache turns out to be unusable, once more without it.
+        """Prepare, save and `run`; where that breaks on a restored cache, once more without it.
 
         Raises what prep and `run` raise.
         """
         try:
             return run(self._prepare(self._key))
-        except CacheError as error:
+        except (DatasetError, ModelError, RetrieverError):
+            raise
+        except Exception as error:
+            # Who made the cache may have made it to break us in a way that we did not think of.
             if not self.hit.matched_key:
                 raise
             self._job.degrade(f"the restored cache was not used: {error}")
         self.hit = Hit()
-        shutil.rmtree(self._job.cache_folder)
+        _remove(self._job.cache_folder)
         return run(self._prepare(f"{self._key}2-"))
 
     def _prepare(self, key: str) -> Prepared:
@@ -165,6 +168,13 @@ class Preparation:
     def _hit(self, found: Restored) -> Hit:
         is_exact = found.matched_key.lower().startswith(self._restore_keys[0].lower())
         return Hit(found.matched_key, is_exact)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _digest(path: Path) -> str:

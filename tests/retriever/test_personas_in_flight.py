@@ -99,10 +99,15 @@ def cache(tmp_path_factory) -> FilePath:
     return folder / "cache"
 
 
-@pytest.fixture
-def measured(cache, program, tmp_path, monkeypatch) -> Callable[..., Measured]:
-    """What a program that takes `at_once` personas answers in the model-free lane; `body` replaces its hooks."""
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch) -> None:
+    """The programs write the order of their requests into the working directory."""
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def measured(cache, program) -> Callable[..., Measured]:
+    """What a program that takes `at_once` personas answers in the model-free lane; `body` replaces its hooks."""
 
     def run(at_once: int, body: str = "") -> Measured:
         command = tuple(program(SEVERAL.replace("ATONCE", str(at_once)) + body + "\nserve(answer)\n"))
@@ -130,8 +135,8 @@ def test_the_next_personas_are_sent_before_the_first_is_closed_and_all_are_close
 
 def test_a_program_that_takes_one_persona_gets_one_at_a_time(measured, tmp_path):
     assert failed(measured(1)) == []
-    each = [[f"open q{n}", f"insert q{n}", f"search q{n}", f"close q{n}"] for n in range(QUESTIONS)]
-    assert requests_seen(tmp_path) == ["hello -", *sum(each, [])]
+    each = [f"{kind} q{n}" for n in range(QUESTIONS) for kind in ("open", "insert", "search", "close")]
+    assert requests_seen(tmp_path) == ["hello -", *each]
 
 
 @pytest.mark.parametrize("at_once", [2, 3, 100])
