@@ -18,12 +18,16 @@ RUN python -m venv --without-pip /opt/retrieval-eval \
       print(*project['dependencies'], *project['optional-dependencies'].get('$EXTRAS', []), sep='\n')" > requirements.txt \
  && python -m pip --python /opt/retrieval-eval/bin/python install \
       ${EXTRAS:+${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"}} --constraint constraints.txt --requirement requirements.txt
+# Never imported: test suites, zstandard's second backend, and ONNX Runtime's tools for making models.
+RUN cd /opt/retrieval-eval/lib/python3.*/site-packages \
+ && find . -type d -name tests -prune -exec rm -r {} + \
+ && rm -r zstandard/_cffi.*.so onnxruntime/transformers onnxruntime/tools onnxruntime/quantization onnxruntime/datasets
 
 # Our code alone, as a folder of site-packages.
 FROM dependencies AS package
 COPY README.md LICENSE ./
 COPY src src
-RUN python -m pip install --no-deps --target /package .
+RUN python -m pip install --no-deps --target /package . && rm -r /package/bin
 
 FROM ${BASE}
 ARG VERSION=""
@@ -36,7 +40,7 @@ LABEL org.opencontainers.image.title="retrieval-eval" \
       org.opencontainers.image.revision="${REVISION}"
 COPY --from=dependencies /opt/retrieval-eval /opt/retrieval-eval
 COPY --from=package /package /opt/retrieval-eval/lib/python3.13/site-packages
-ENV PATH=/opt/retrieval-eval/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+ENV PATH=/opt/retrieval-eval/bin:$PATH
 # No USER: the runner mounts files that only root may write (outputs, summary, workspace). What is left behind in the
 # workspace is given to its owner. -I keeps the checkout, which is the working directory, off the import path.
 ENTRYPOINT ["python", "-I", "-m", "retrieval_eval.action"]

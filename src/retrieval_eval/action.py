@@ -31,7 +31,7 @@ from retrieval_eval.models import find
 from retrieval_eval.pipeline import Effects, Model, Prepared, RunRequest, run
 from retrieval_eval.preparation import Preparation, find_dataset
 from retrieval_eval.progress import Lines
-from retrieval_eval.report.schema import load
+from retrieval_eval.report.schema import load, validate
 from retrieval_eval.settings import Mode, read_settings
 
 ISSUES_URL = "https://github.com/retrieval-eval/retrieval-eval/issues"
@@ -134,14 +134,19 @@ def _measure(job: Job) -> None:
     with job.log.group("Restore the embedding cache") as stage:
         preparation = Preparation(job, model, find_dataset(job, settings.dataset or ""))
         stage.figures = preparation.restore()
-    document = preparation.use(lambda prepared: _report(job, model, prepared))
+    document = preparation.use(
+        lambda prepared: _report(job, model, prepared, is_restored=bool(preparation.hit.matched_key))
+    )
     if base is not None:
         document = with_comparison(document, base, str(settings.compare_report))
     deliver(job, document, preparation.hit)
 
 
-def _report(job: Job, model: Model, prepared: Prepared) -> Document:
-    """Run on the prepared cache. The report tells what this job embedded, also where it needed no prep."""
+def _report(job: Job, model: Model, prepared: Prepared, *, is_restored: bool) -> Document:
+    """Run on the prepared cache. The report tells what this job embedded, also where it needed no prep.
+
+    What a restored cache says of its data file is checked in the report, by `ReportError`.
+    """
     settings = job.settings
     request = RunRequest(
         job.cache_folder, settings.retriever, base=settings.compare_retriever, lanes=settings.lane, ks=settings.k
@@ -151,7 +156,10 @@ def _report(job: Job, model: Model, prepared: Prepared) -> Document:
         lane, k = document["headline"]["lane"], document["headline"]["k"]
         overall = document["lanes"][lane]["overall"]
         stage.figures = f"{lane} recall at {k}: {overall['recall'][str(k)]['fraction']:.4f}, n = {overall['n']}"
-    return {**document, "cache": {"reused": prepared.reused, "embedded": prepared.embedded}}
+    document = {**document, "cache": {"reused": prepared.reused, "embedded": prepared.embedded}}
+    if is_restored:
+        validate(document, "the report")
+    return document
 
 
 if __name__ == "__main__":
