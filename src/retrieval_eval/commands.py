@@ -20,19 +20,19 @@ from retrieval_eval.compare import with_comparison
 from retrieval_eval.dataset.sample import SAMPLE
 from retrieval_eval.errors import InputError, RetrieverError, SettingsError
 from retrieval_eval.http import Http
-from retrieval_eval.merging import merge as unite
 from retrieval_eval.models import demo_model, find
 from retrieval_eval.pipeline import Effects, Model, RunRequest
 from retrieval_eval.pipeline import prep as prepare
 from retrieval_eval.pipeline import run as measure
 from retrieval_eval.pipeline import score as score_lists
-from retrieval_eval.published import Source, restore, unpacked
-from retrieval_eval.publishing import export as publish
 from retrieval_eval.report.markdown import page
 from retrieval_eval.report.schema import load
 from retrieval_eval.retriever.conformance import run_conformance
 from retrieval_eval.retriever.process import child_environment
 from retrieval_eval.retriever.spec import parse_spec
+from retrieval_eval.sharing.exporting import export as publish
+from retrieval_eval.sharing.merging import merge as unite
+from retrieval_eval.sharing.restoring import Source, restore, unpacked
 from retrieval_eval.terminal import print_report, progress_on
 from retrieval_eval.trec import qrels_lines, read_ranked, run_lines
 

@@ -10,7 +10,7 @@
     │   └── ReportError       a report or ranked-list file given to render, compare or score
     └── (anything else that escapes is our own bug: exit code 1)
 
-Raise low, with facts; `cli.py` and `action.py` translate to an exit code once. What may go wrong without
+Raise low, with facts; `cli.py` and `action/__main__.py` translate to an exit code once. What may go wrong without
 changing the numbers (cache service, comment, summary) is a value, never an exception.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import shutil
 import sqlite3
@@ -15,6 +16,8 @@ import pytest
 from retrieval_eval.cache.records import pack_json, unpack_json
 from retrieval_eval.github.actions_cache import ActionsCache, Saved, ServiceEnv
 from retrieval_eval.http import Http
+from retrieval_eval.progress import Lines
+from retrieval_eval.sharing.exporting import export
 
 
 def figures(done: Any) -> tuple[int, int]:
@@ -220,3 +223,17 @@ def test_v1_is_spoken_where_the_server_is_not_github_com(runner, cache_service) 
     done = runner.step()
     assert figures(done) == (16, 0)
     assert cache_service.requests("v1.commit")
+
+
+def test_published_cache_gives_its_vectors_and_a_wrong_digest_is_an_error(runner, tmp_path: Path) -> None:
+    first = runner.step({"cache": "false"})
+    archive = tmp_path / "published.tar.zst"
+    packed = export(runner.workspace / ".embcache", archive, Lines(io.StringIO(), lambda: 0.0))
+    runner.fresh_checkout()
+    taken = runner.step({"cache": "false", "cache-from": str(archive), "cache-from-sha256": packed.sha256})
+    assert figures(taken) == (16, 0)
+    assert taken.outputs["recall-at-1"] == first.outputs["recall-at-1"]
+    runner.fresh_checkout()
+    wrong = runner.step({"cache": "false", "cache-from": str(archive), "cache-from-sha256": "0" * 64})
+    assert wrong.code == 2
+    assert "published.tar.zst" in "".join(wrong.annotations("error"))

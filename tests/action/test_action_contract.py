@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from retrieval_eval.delivery import OUTPUTS
-from retrieval_eval.settings import INPUTS, TOKEN
+from retrieval_eval.action.delivery import OUTPUTS
+from retrieval_eval.action.settings import INPUTS, TOKEN
 
 ALL = {each.name: each for each in (*INPUTS, TOKEN)}
 

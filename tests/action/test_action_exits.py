@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from retrieval_eval import action
+from retrieval_eval.action import __main__ as action
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
+from retrieval_eval.action.settings import INPUTS, TOKEN, Mode, SaveCache, Settings, read_settings
 from retrieval_eval.errors import SettingsError
 from retrieval_eval.github.runner import read_environment
 from retrieval_eval.model import Lane
-from retrieval_eval.settings import INPUTS, TOKEN, Mode, SaveCache, Settings, read_settings
 
 Read = Callable[..., Settings]
 

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retrieval_eval.archive import ArchiveError, Caps, create, extract
 from retrieval_eval.compression import compress
-from retrieval_eval.github.actions_cache.archive import ArchiveError, create, extract
-from retrieval_eval.github.actions_cache.limits import Limits
 
 PATH = ".embcache"
-SMALL = Limits(max_content_bytes=1024 * 1024, max_members=20)
+SMALL = Caps(max_content_bytes=1024 * 1024, max_members=20)
 Build = Callable[[tarfile.TarFile], None]
 
 
@@ -100,7 +99,7 @@ def everything(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def refused(workspace: Path, packed: bytes, limits: Limits = SMALL) -> str:
+def refused(workspace: Path, packed: bytes, limits: Caps = SMALL) -> str:
     """The reason for which `packed` is refused, once it is sure that nothing changed."""
     before = everything(workspace.parent)
     archive = workspace.parent.parent / "cache.tzst"
@@ -271,8 +270,8 @@ def test_any_tree_comes_back_as_it_was(tree: Tree, path: str) -> None:
         first, second, archive = Path(name, "1"), Path(name, "2"), Path(name, "c")
         plant(tree, first / path)
         second.mkdir()
-        create(first, path, archive, Limits())
-        extract(archive, second, path, Limits())
+        create(first, path, archive, Caps())
+        extract(archive, second, path, Caps())
         assert grown(second / path) == tree
 
 
@@ -295,4 +294,4 @@ def test_chain_of_headers_is_refused(workspace: Path) -> None:
     info = tarfile.TarInfo("././@LongLink")
     info.type, info.size = tarfile.GNUTYPE_LONGNAME, 1
     packed = compress((info.tobuf(tarfile.GNU_FORMAT) + b"a" + bytes(511)) * 2000)
-    assert refused(workspace, packed, Limits())
+    assert refused(workspace, packed, Caps())

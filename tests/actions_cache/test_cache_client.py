@@ -8,9 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from retrieval_eval import archive as archives
 from retrieval_eval.compression import compress
 from retrieval_eval.github.actions_cache import AlreadyThere, Limits, Miss, NotSaved, Restored, Saved
-from retrieval_eval.github.actions_cache import archive as archives
 from retrieval_eval.http import Clock, Http
 
 PATH = ".embcache"

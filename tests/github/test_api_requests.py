@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-
 from github import GithubException
+
 from retrieval_eval.github.api import TRIES
 from retrieval_eval.github.pulls import ApiError, Comment, Trouble
 

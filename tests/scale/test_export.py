@@ -16,8 +16,8 @@ import zstandard
 
 from retrieval_eval.cache.reader import CacheReader
 from retrieval_eval.errors import CacheError
-from retrieval_eval.merging import merge
-from retrieval_eval.publishing import Exported, export
+from retrieval_eval.sharing.exporting import Exported, export
+from retrieval_eval.sharing.merging import merge
 
 ROOT = "retrieval-eval-cache"
 

@@ -15,7 +15,7 @@ from retrieval_eval.cache import part
 from retrieval_eval.cache.reader import CacheReader
 from retrieval_eval.cache.writer import CacheWriter
 from retrieval_eval.errors import CacheError
-from retrieval_eval.merging import merge
+from retrieval_eval.sharing.merging import merge
 
 Rows = Callable[[Path], dict[str, list[Any]]]
 

@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
+from retrieval_eval.archive import Caps, create
 from retrieval_eval.cache.manifest import Manifest
 from retrieval_eval.cache.reader import CacheReader
 from retrieval_eval.errors import CacheError, SettingsError
-from retrieval_eval.github.actions_cache.archive import create
-from retrieval_eval.github.actions_cache.limits import Limits
 from retrieval_eval.http import Clock, Http
-from retrieval_eval.published import Source, restore, unpacked
-from retrieval_eval.publishing import Exported, export
+from retrieval_eval.sharing.exporting import Exported, export
+from retrieval_eval.sharing.restoring import Source, restore, unpacked
 
 ZEROS = "0" * 64
 
@@ -47,7 +46,7 @@ def repacked(archive: Path, tmp_path: Path) -> Iterator[Callable[[Callable[[Path
         (folder / "provenance.json").write_text("{}")
         (folder / "LICENSE-LongMemEval").write_text("")
         change(folder)
-        create(tmp_path / "work", folder.name, tmp_path / "strange.tar.zst", Limits())
+        create(tmp_path / "work", folder.name, tmp_path / "strange.tar.zst", Caps())
         return Source.parse(str(tmp_path / "strange.tar.zst"), None)
 
     yield pack

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from retrieval_eval import archive
+from retrieval_eval.archive import ArchiveError
 from retrieval_eval.download import download
-from retrieval_eval.github.actions_cache import archive
-from retrieval_eval.github.actions_cache.archive import ArchiveError
 from retrieval_eval.github.actions_cache.choice import Api, ServiceEnv
 from retrieval_eval.github.actions_cache.keys import is_match, is_same_key, key_problem, path_problem, version_of
 from retrieval_eval.github.actions_cache.limits import Limits
@@ -136,7 +136,7 @@ class ActionsCache:
                 max_bytes=limits.max_archive_bytes,
                 deadline_s=limits.transfer_s,
             )
-            archive.extract(packed, self._workspace, path, limits)
+            archive.extract(packed, self._workspace, path, limits.contents)
             size = packed.stat().st_size
         exact = is_same_key(keys[0], entry.matched_key)
         return Restored(matched, exact, size, f"restored {size} bytes from {matched}")
@@ -145,7 +145,7 @@ class ActionsCache:
         version = version_of(path)
         with tempfile.TemporaryDirectory(dir=self._scratch, ignore_cleanup_errors=True) as folder:
             packed = Path(folder, "cache.tzst")
-            archive.create(self._workspace, path, packed, self._limits)
+            archive.create(self._workspace, path, packed, self._limits.contents)
             size = packed.stat().st_size
             if size > self._limits.max_archive_bytes:
                 allowed = self._limits.max_archive_bytes

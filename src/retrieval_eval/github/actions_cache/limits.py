@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-MIB = 1024 * 1024
-GIB = 1024 * MIB
+from retrieval_eval.archive import GIB, MIB, Caps
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +17,8 @@ class Limits:
     """Budget of one archive's way up or down, its retries included."""
     max_archive_bytes: int = 10 * GIB
     """Largest archive that is sent or fetched; a repository's whole cache has 10 GB by default."""
-    max_content_bytes: int = 16 * GIB
-    """Largest unpacked archive, tar headers included: what stops a zip bomb."""
-    max_members: int = 10_000
-    """Most files and folders in one archive."""
+    contents: Caps = field(default_factory=Caps)
+    """What an archive may hold, unpacked."""
     single_put_bytes: int = 128 * MIB
     """Largest archive that v2 sends as one Put Blob."""
     block_bytes: int = 64 * MIB

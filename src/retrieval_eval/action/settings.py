@@ -63,6 +63,8 @@ class Settings:
     cache_path: str
     cache_key_prefix: str
     save_cache: SaveCache
+    cache_from: str | None
+    cache_from_sha256: str | None
     summary: bool
     comment: CommentMode
     report_id: str | None
@@ -166,6 +168,13 @@ INPUTS: tuple[Input, ...] = (
         "`true`, `false`, or `auto`: on push, schedule, workflow_dispatch and repository_dispatch.",
         _save_cache,
     ),
+    Input(
+        "cache-from",
+        "",
+        "A published cache to take vectors from before anything is embedded: URL, archive or its manifest.",
+        str,
+    ),
+    Input("cache-from-sha256", "", "SHA-256 that this archive must have.", values.sha256_digest),
     Input("summary", "true", "Whether the report goes to the job summary.", values.boolean),
     Input(
         "comment",

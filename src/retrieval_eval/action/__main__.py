@@ -18,21 +18,21 @@ from pathlib import Path
 from types import FrameType
 
 from retrieval_eval import __version__
+from retrieval_eval.action.delivery import Document, deliver, make_room, publish_comment
+from retrieval_eval.action.job import Job
+from retrieval_eval.action.preparation import Preparation, find_dataset
+from retrieval_eval.action.settings import Mode, read_settings
 from retrieval_eval.compare import with_comparison
 from retrieval_eval.dataset.download import ENDPOINT
-from retrieval_eval.delivery import Document, deliver, make_room, publish_comment
 from retrieval_eval.errors import InputError
 from retrieval_eval.github.actions_cache import ServiceEnv
 from retrieval_eval.github.log import ActionsLog
 from retrieval_eval.github.runner import RunnerEnvironment, hand_over, read_environment
 from retrieval_eval.http import Http
-from retrieval_eval.job import Job
 from retrieval_eval.models import find
 from retrieval_eval.pipeline import Effects, Model, Prepared, RunRequest, run
-from retrieval_eval.preparation import Preparation, find_dataset
 from retrieval_eval.progress import Lines
 from retrieval_eval.report.schema import load, validate
-from retrieval_eval.settings import Mode, read_settings
 
 ISSUES_URL = "https://github.com/retrieval-eval/retrieval-eval/issues"
 EXIT_OK, EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130

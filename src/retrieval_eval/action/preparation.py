@@ -10,19 +10,21 @@ import hashlib
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from retrieval_eval import __version__
+from retrieval_eval.action.job import Job
+from retrieval_eval.action.settings import SAMPLE_NAME
 from retrieval_eval.cache.manifest import Manifest
 from retrieval_eval.dataset import DatasetReader
 from retrieval_eval.dataset.download import PublishedFile, fetch, published_file
 from retrieval_eval.dataset.sample import SAMPLE
 from retrieval_eval.errors import DatasetError, ModelError, RetrieverError
 from retrieval_eval.github.actions_cache import AlreadyThere, Miss, NotSaved, Restored, Saved, cache_keys
-from retrieval_eval.job import Job
-from retrieval_eval.pipeline import Model, Prepared, prep
-from retrieval_eval.settings import SAMPLE_NAME
+from retrieval_eval.pipeline import Model, Prepared, Seed, prep
+from retrieval_eval.sharing.restoring import Source, unpacked
 
 T = TypeVar("T")
 
@@ -139,10 +141,18 @@ class Preparation:
         if done is None:
             data = self._dataset.get()
             with self._job.log.group("Prep") as stage:
-                done = prep(data, self._job.cache_folder, self._model, self._job.effects)
+                done = prep(data, self._job.cache_folder, self._model, self._job.effects, seed=self._seed())
                 stage.figures = f"{done.pairs} questions, {done.reused} texts reused, {done.embedded} embedded"
             self._save(key)
         return done
+
+    def _seed(self) -> Seed | None:
+        """How to open the published cache that the settings name."""
+        settings = self._job.settings
+        if settings.cache_from is None:
+            return None
+        source = Source.parse(settings.cache_from, settings.cache_from_sha256)
+        return partial(unpacked, source, self._job.cache_folder, self._model.identity, self._job.http)
 
     def _already_there(self) -> Prepared | None:
         """What a prep would find where the restored entry is of the same data, model and version: nothing to do."""

@@ -10,12 +10,14 @@ import stat
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Self, cast
 
 from retrieval_eval.compression import CompressionError, FrameReader, FrameWriter
-from retrieval_eval.github.actions_cache.limits import MIB, Limits
 
+MIB = 1024 * 1024
+GIB = 1024 * MIB
 _MAX_HEADER_BYTES = 64 * 1024
 _META_TYPES = {
     tarfile.XHDTYPE,
@@ -26,6 +28,16 @@ _META_TYPES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What an archive may hold at most."""
+
+    max_content_bytes: int = 16 * GIB
+    """Unpacked, tar headers included: what stops a zip bomb."""
+    max_members: int = 10_000
+    """Files and folders."""
+
+
 class ArchiveError(Exception):
     """The archive, or what should become one, is not what may be cached; `reason` is one sentence."""
 
@@ -34,7 +46,7 @@ class ArchiveError(Exception):
         super().__init__(reason)
 
 
-def create(workspace: Path, path: str, archive: Path, limits: Limits) -> None:
+def create(workspace: Path, path: str, archive: Path, caps: Caps) -> None:
     """Pack `workspace / path` into `archive`: folders and regular files by name, owned by nobody, no links followed.
 
     What `extract` would refuse is refused here. Raises `ArchiveError`, and `OSError` where a file cannot be read.
@@ -49,8 +61,8 @@ def create(workspace: Path, path: str, archive: Path, limits: Limits) -> None:
             for count, item in enumerate(_tree(source), 1):
                 info = _info(item, PurePosixPath(path) / item.relative_to(source).as_posix())
                 total += info.size
-                if count > limits.max_members or total > limits.max_content_bytes:
-                    raise ArchiveError(f"{path!a} holds more than an archive may: {_allowed(limits)}")
+                if count > caps.max_members or total > caps.max_content_bytes:
+                    raise ArchiveError(f"{path!a} holds more than an archive may: {_allowed(caps)}")
                 if info.isdir():
                     tar.addfile(info)
                 else:
@@ -59,7 +71,7 @@ def create(workspace: Path, path: str, archive: Path, limits: Limits) -> None:
         frame.close()
 
 
-def extract(archive: Path, workspace: Path, path: str, limits: Limits) -> None:
+def extract(archive: Path, workspace: Path, path: str, caps: Caps) -> None:
     """Unpack `archive` and put it at `workspace / path`, in place of what was there.
 
     It is unpacked beside the target first and moved there once it has been read to its end and found sound; otherwise
@@ -72,7 +84,7 @@ def extract(archive: Path, workspace: Path, path: str, limits: Limits) -> None:
         staged = Path(scratch, "new")
         try:
             with archive.open("rb") as raw:
-                _unpack(_Capped(FrameReader(raw), limits), PurePosixPath(path), staged, limits)
+                _unpack(_Capped(FrameReader(raw), caps), PurePosixPath(path), staged, caps)
         except CompressionError as error:
             raise ArchiveError(str(error)) from error
         except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:
@@ -131,22 +143,22 @@ class _StrictInfo(tarfile.TarInfo):
 class _Capped:
     """Content of the frames, refused past `max_content_bytes`."""
 
-    def __init__(self, frames: FrameReader, limits: Limits) -> None:
-        self._frames, self._limits, self._left = frames, limits, limits.max_content_bytes
+    def __init__(self, frames: FrameReader, caps: Caps) -> None:
+        self._frames, self._caps, self._left = frames, caps, caps.max_content_bytes
 
     def read(self, size: int) -> bytes:
         data = self._frames.read(size)
         self._left -= len(data)
         if self._left < 0:
-            raise ArchiveError(f"the archive holds more than is allowed: {_allowed(self._limits)}")
+            raise ArchiveError(f"the archive holds more than is allowed: {_allowed(self._caps)}")
         return data
 
 
-def _unpack(content: _Capped, root: PurePosixPath, staged: Path, limits: Limits) -> None:
+def _unpack(content: _Capped, root: PurePosixPath, staged: Path, caps: Caps) -> None:
     with tarfile.open(fileobj=cast("IO[bytes]", content), mode="r|", tarinfo=_StrictInfo) as tar:
         for count, member in enumerate(tar, 1):
-            if count > limits.max_members:
-                raise ArchiveError(f"the archive holds more than is allowed: {_allowed(limits)}")
+            if count > caps.max_members:
+                raise ArchiveError(f"the archive holds more than is allowed: {_allowed(caps)}")
             _place(tar, member, _inside(member.name, root, staged))
     while rest := content.read(MIB):
         if any(rest):
@@ -192,5 +204,5 @@ def _swap(staged: Path, target: Path, old: Path) -> None:
         raise
 
 
-def _allowed(limits: Limits) -> str:
-    return f"{limits.max_members} files and folders, {limits.max_content_bytes} bytes"
+def _allowed(caps: Caps) -> str:
+    return f"{caps.max_members} files and folders, {caps.max_content_bytes} bytes"

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from retrieval_eval.action.settings import SaveCache, Settings
 from retrieval_eval.github.actions_cache import ActionsCache, Api, ServiceEnv
 from retrieval_eval.github.log import ActionsLog
 from retrieval_eval.github.runner import RunnerEnvironment
 from retrieval_eval.http import Http
 from retrieval_eval.pipeline import Effects
-from retrieval_eval.settings import SaveCache, Settings
 
 SAVING_EVENTS = frozenset({"push", "schedule", "workflow_dispatch", "repository_dispatch"})
 """Events whose entries other runs can read, and may be written. A pull request's entry serves re-runs of itself only;

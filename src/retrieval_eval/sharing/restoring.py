@@ -15,16 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from retrieval_eval.archive import GIB, ArchiveError, Caps, extract
 from retrieval_eval.cache import schema
 from retrieval_eval.cache.reader import CacheReader
 from retrieval_eval.download import download
 from retrieval_eval.embedding.embedder import ModelIdentity
 from retrieval_eval.errors import CacheError, SettingsError
-from retrieval_eval.github.actions_cache.archive import ArchiveError, extract
-from retrieval_eval.github.actions_cache.limits import Limits
 from retrieval_eval.http import Http, TransferError, host_of
-from retrieval_eval.publishing import FILES, ROOT
+from retrieval_eval.sharing.exporting import FILES, ROOT
 
+MAX_ARCHIVE_BYTES = 10 * GIB
+"""Largest download whose size nothing states."""
 DOWNLOAD_S = 3600.0
 """Budget of one download; what came by then is kept, and the next call goes on from there."""
 
@@ -125,7 +126,7 @@ def unpacked(source: Source, near: Path, identity: ModelIdentity, http: Http) ->
 
 def _fetch(source: Source, archive: Path, http: Http) -> None:
     """Download `source` to `archive`, going on where an earlier call was stopped."""
-    most = source.size_bytes or Limits().max_archive_bytes
+    most = source.size_bytes or MAX_ARCHIVE_BYTES
     try:
         download(http, source.location, archive, sha256=source.sha256, max_bytes=most, deadline_s=DOWNLOAD_S)
     except TransferError as error:
@@ -141,7 +142,7 @@ def _unpack(source: Source, archive: Path, folder: Path) -> None:
     try:
         if not source.is_url and source.sha256 is not None:
             _check_digest(source, archive)
-        extract(archive, folder.parent, folder.name, Limits())
+        extract(archive, folder.parent, folder.name, Caps())
         strange = sorted({item.name for item in folder.iterdir()} ^ FILES)
     except ArchiveError as error:
         raise CacheError("cannot be unpacked", where=source.name, got=error.reason) from error

@@ -13,6 +13,8 @@ from dataclasses import replace
 from errno import EISDIR
 from typing import Any
 
+from retrieval_eval.action.job import Job, with_warnings
+from retrieval_eval.action.preparation import Hit
 from retrieval_eval.errors import InputError
 from retrieval_eval.github import comment, publish
 from retrieval_eval.github.comment import Draft, Outcome, Posted, Refused, Unchanged, Wanted
@@ -20,8 +22,6 @@ from retrieval_eval.github.events import PullRequest, pull_request_of
 from retrieval_eval.github.marker import report_id_of
 from retrieval_eval.github.pulls import PullRequestApi
 from retrieval_eval.github.runner import SUMMARY_MARGIN_BYTES, NotWritten, append_summary, set_outputs
-from retrieval_eval.job import Job, with_warnings
-from retrieval_eval.preparation import Hit
 from retrieval_eval.report import markdown
 
 Document = dict[str, Any]

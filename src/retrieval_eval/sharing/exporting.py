@@ -13,15 +13,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from retrieval_eval import __version__
+from retrieval_eval.archive import ArchiveError, Caps, create
 from retrieval_eval.cache import manifest as manifests
 from retrieval_eval.cache import schema
 from retrieval_eval.cache.manifest import Manifest
 from retrieval_eval.cache.reader import CacheReader
 from retrieval_eval.errors import CacheError
-from retrieval_eval.github.actions_cache.archive import ArchiveError, create
-from retrieval_eval.github.actions_cache.limits import Limits
-from retrieval_eval.merging import merge
 from retrieval_eval.progress import Progress
+from retrieval_eval.sharing.merging import merge
 
 ROOT = "retrieval-eval-cache"
 """The one folder in the archive."""
@@ -80,7 +79,7 @@ def export(folder: Path, archive: Path, progress: Progress) -> Exported:
         with tempfile.TemporaryDirectory(prefix=".export-", dir=archive.parent) as scratch:
             fresh, packed = Path(scratch, ROOT), Path(scratch, "archive")
             _complete(fresh, merge(fresh, [folder], progress))
-            create(Path(scratch), ROOT, packed, Limits())
+            create(Path(scratch), ROOT, packed, Caps())
             exported = _measured(packed)
             packed.replace(archive)
     except ArchiveError as error:
