@@ -8,7 +8,7 @@ ARG BASE=python:3.13-slim-trixie
 FROM ${BASE} AS dependencies
 # Empty: ONNX Runtime alone, enough for every model with an ONNX file. "sentence-transformers": torch for all the others.
 ARG EXTRAS=""
-# Where torch comes from if it is wanted at all: wheels for CPUs, a tenth of the size of the others. Empty: the usual index.
+# Where torch comes from if it is wanted at all: wheels for CPUs, far smaller than the others. Empty: the usual index.
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /build
