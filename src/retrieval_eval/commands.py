@@ -28,6 +28,7 @@ from retrieval_eval.pipeline import score as score_lists
 from retrieval_eval.report.markdown import page
 from retrieval_eval.report.schema import load
 from retrieval_eval.retriever.conformance import run_conformance
+from retrieval_eval.retriever.conversation import Timeouts
 from retrieval_eval.retriever.process import child_environment
 from retrieval_eval.retriever.spec import parse_spec
 from retrieval_eval.sharing.exporting import export as publish
@@ -35,6 +36,9 @@ from retrieval_eval.sharing.merging import merge as unite
 from retrieval_eval.sharing.restoring import Source, restore, unpacked
 from retrieval_eval.terminal import print_report, progress_on
 from retrieval_eval.trec import qrels_lines, read_ranked, run_lines
+
+TRIAL_TIMEOUTS = Timeouts(open_s=20, insert_s=60, search_s=20, close_s=20)
+"""What `conformance` waits: a program that hangs costs this much for each point."""
 
 
 def prep(arguments: argparse.Namespace) -> None:
@@ -130,7 +134,7 @@ def render(arguments: argparse.Namespace) -> None:
 
 def conformance(arguments: argparse.Namespace) -> None:
     """`conformance -- CMD…`: every point on stdout; one that does not hold makes it wrong input."""
-    points = run_conformance(arguments.program, env=child_environment(os.environ))
+    points = run_conformance(arguments.program, env=child_environment(os.environ), timeouts=TRIAL_TIMEOUTS)
     for point in points:
         sys.stdout.write(f"{'ok  ' if point.holds else 'FAIL'} {point.name}: {point.detail}\n")
     broken = sum(not point.holds for point in points)
