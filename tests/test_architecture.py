@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -23,8 +25,10 @@ HOMES = {
     "urllib3": {"http.py"},
     "zstandard": {"compression.py"},
 }
+PACKAGES = {"github": "pygithub"}
+"""Where the package has another name than what it is imported by."""
 EVERYWHERE = {"numpy", "retrieval_eval"}
-PURE = {"pathlib", "os", "io", "sqlite3", "subprocess", "socket", "time", "datetime", "random", "tempfile", "logging"}
+IMPURE = {"pathlib", "os", "io", "sqlite3", "subprocess", "socket", "time", "datetime", "random", "tempfile", "logging"}
 
 
 def imports_of(file: Path) -> set[str]:
@@ -51,8 +55,17 @@ def test_each_third_party_library_is_imported_in_its_home_only(modules: dict[str
     assert users == HOMES
 
 
+def test_each_library_that_is_imported_is_declared(root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["sentence-transformers"]]
+    declared = {re.split(r"[^\w.-]", requirement)[0].lower().replace("_", "-") for requirement in wanted}
+    with_sentence_transformers = {"torch", "transformers"}
+    packages = {library: PACKAGES.get(library, library.replace("_", "-")) for library in {*HOMES, "numpy"}}
+    assert {packages[library] for library in packages.keys() - with_sentence_transformers} == declared
+
+
 def test_scoring_knows_no_files_network_clock_or_environment(modules: dict[str, set[str]]) -> None:
-    scoring = {name: imported & PURE for name, imported in modules.items() if name.startswith("scoring/")}
+    scoring = {name: imported & IMPURE for name, imported in modules.items() if name.startswith("scoring/")}
     assert len(scoring) > 5
     assert not {name: imported for name, imported in scoring.items() if imported}
 
