@@ -19,6 +19,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
+def said(error: BaseException) -> str:
+    """What an exception from outside the tree says, for a `got`: one line of at most 200 characters.
+
+    Its type comes first, but for a ValueError, whose text speaks for itself.
+    """
+    text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:200]
+
+
 class RetrievalEvalError(Exception):
     """Root of the tree: whatever the user can act on."""
 

@@ -1,4 +1,4 @@
-"""The frozen values that the stages hand on. No logic, no files, no third-party types but numpy arrays."""
+"""The frozen values that the stages hand on. No logic, no files, no third-party types."""
 
 from __future__ import annotations
 

@@ -18,10 +18,9 @@ def find(model: str | None, revision: str | None, backend: str) -> Model:
     """The model that a command names, or the default one. Raises `ModelError` where its files are not to be had."""
     source = model or DEFAULT_MODEL
     folder = find_model(source, revision)
-    is_local = folder.identity.content.startswith("sha256:")
     return Model(
-        source=str(folder.path.resolve()) if is_local else source,
-        revision=None if is_local else folder.identity.content,
+        source=str(folder.path.resolve()) if folder.identity.is_local else source,
+        revision=None if folder.identity.is_local else folder.identity.content,
         identity=folder.identity,
         load=lambda: load(folder, Backend(backend)),
     )

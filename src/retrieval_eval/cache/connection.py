@@ -14,7 +14,7 @@ from retrieval_eval.cache import manifest, records, schema
 from retrieval_eval.cache.manifest import Manifest
 from retrieval_eval.cache.sharding import ShardNote
 from retrieval_eval.embedding.embedder import ModelIdentity
-from retrieval_eval.errors import CacheError
+from retrieval_eval.errors import CacheError, said
 from retrieval_eval.terms import Vocabulary
 
 
@@ -69,7 +69,7 @@ class CacheFile:
                 yield
             except (ValueError, KeyError, TypeError) as error:
                 raise CacheError(
-                    "is damaged", where=f"embedding cache {self.file}", got=str(error)[:120], hint=schema.CLEAR
+                    "is damaged", where=f"embedding cache {self.file}", got=said(error), hint=schema.CLEAR
                 ) from error
 
     def _check_tables(self) -> None:

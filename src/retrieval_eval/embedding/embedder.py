@@ -16,7 +16,7 @@ DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
 DEFAULT_REVISION = "5c38ec7c405ec4b44b94cc5a9bb96e735b38267a"
 MAX_TOKENS = 512
 NORM_FLOOR = 1e-9
-"""Floor of the mask sum and of the norm, as in vipune's engine: an empty text becomes zeros, never NaN."""
+"""Floor of the norm that a vector is divided by, as in vipune's engine: zeros stay zeros and never become NaN."""
 
 
 class Role(StrEnum):
@@ -45,10 +45,15 @@ class ModelIdentity:
     passage_prefix: str = ""
 
     @property
+    def is_local(self) -> bool:
+        """Whether the model is a local folder rather than a hub repository."""
+        return self.content.startswith("sha256:")
+
+    @property
     def fingerprint(self) -> str:
         """64 hex digits. A local folder counts by its content alone, a hub model by repository and commit."""
         facts = asdict(self)
-        if self.content.startswith("sha256:"):
+        if self.is_local:
             del facts["name"]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from retrieval_eval.embedding.embedder import DEFAULT_MODEL, DEFAULT_REVISION, MAX_TOKENS, ModelIdentity
-from retrieval_eval.errors import ModelError
+from retrieval_eval.errors import ModelError, said
 from retrieval_eval.model import RENDERING_VERSION
 
 HUB_TIMEOUT_S = 15.0
@@ -118,7 +118,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ModelError("cannot be read as JSON", where=str(path), got=str(error)) from error
+        raise ModelError("cannot be read as JSON", where=str(path), got=said(error)) from error
     if not isinstance(config, dict):
         raise ModelError("model settings", where=str(path), got=type(config).__name__, expected="an object")
     return config

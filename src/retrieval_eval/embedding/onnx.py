@@ -14,7 +14,7 @@ from retrieval_eval.cores import available_cores
 from retrieval_eval.embedding.embedder import NORM_FLOOR, Embedded, ModelIdentity, Role
 from retrieval_eval.embedding.model_folder import ModelFolder
 from retrieval_eval.embedding.tokens import TokenIds
-from retrieval_eval.errors import ModelError
+from retrieval_eval.errors import ModelError, said
 
 LOOKAHEAD = 4
 """Texts in flight for each thread: enough that no thread waits for the caller."""
@@ -52,7 +52,7 @@ class OnnxEmbedder:
             raise ModelError(
                 "cannot be read as an ONNX model, it may be cut or damaged",
                 where=self._where,
-                got=_said(error),
+                got=said(error),
                 hint="fetch the file again",
             ) from error
         self._inputs = {declared.name for declared in self._session.get_inputs()}
@@ -91,7 +91,7 @@ class OnnxEmbedder:
             raise ModelError(
                 "cannot compute",
                 where=self._where,
-                got=_said(error),
+                got=said(error),
                 hint="the ONNX file and tokenizer.json are not of the same model, or it wants other inputs",
             ) from error
         if hidden.shape != (1, len(ids), self.identity.dims):
@@ -107,7 +107,3 @@ class OnnxEmbedder:
         if not np.isfinite(vector).all():
             raise ModelError("yields NaN or infinity", where=self._where, hint="fetch the file again")
         return vector
-
-
-def _said(error: Exception) -> str:
-    return str(error).replace("\n", " ")[:200]

@@ -9,7 +9,7 @@ import numpy as np
 from retrieval_eval.embedding.embedder import Embedded, ModelIdentity, Role
 from retrieval_eval.embedding.model_folder import ModelFolder
 from retrieval_eval.embedding.tokens import TokenIds
-from retrieval_eval.errors import ModelError
+from retrieval_eval.errors import ModelError, said
 
 
 class SentenceTransformerEmbedder:
@@ -48,7 +48,7 @@ class SentenceTransformerEmbedder:
             raise ModelError(
                 "cannot be loaded, the file may be cut or damaged",
                 where=self._where,
-                got=_said(error),
+                got=said(error),
                 hint="fetch the model again",
             ) from error
         pooling = Pooling(folder.identity.dims, pooling_mode="mean")
@@ -67,7 +67,7 @@ class SentenceTransformerEmbedder:
         try:
             vector = np.asarray(self._model.encode(text, show_progress_bar=False), dtype=np.float32)
         except Exception as error:
-            raise ModelError("cannot compute", where=self._where, got=_said(error)) from error
+            raise ModelError("cannot compute", where=self._where, got=said(error)) from error
         if vector.shape != (self.identity.dims,) or not np.isfinite(vector).all():
             raise ModelError(
                 "yields another shape, NaN or infinity",
@@ -76,7 +76,3 @@ class SentenceTransformerEmbedder:
                 expected=f"({self.identity.dims},) of finite numbers",
             )
         return Embedded(vector, is_truncated)
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".replace("\n", " ")[:200]

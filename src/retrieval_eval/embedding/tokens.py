@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from retrieval_eval.errors import ModelError
+from retrieval_eval.errors import ModelError, said
 
 CHARACTERS_PER_TOKEN = 8
 """A first guess that is nearly always enough: English text has four to five."""
@@ -25,7 +25,7 @@ class TokenIds:
         try:
             self._tokenizer = Tokenizer.from_file(str(file))
         except Exception as error:
-            raise ModelError("cannot be read as a tokenizer", where=str(file), got=str(error)[:200]) from error
+            raise ModelError("cannot be read as a tokenizer", where=str(file), got=said(error)) from error
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._max_tokens = max_tokens
