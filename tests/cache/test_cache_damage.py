@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -128,6 +129,17 @@ def test_no_flipped_byte_in_the_manifest_changes_a_number(finished: Any) -> None
             refused += 1
             assert str(finished.folder) in str(error)
     assert refused > 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("model_source", 7), ("model_revision", []), ("pairs", "6"), ("reused", None), ("embedded", True)],
+)
+def test_a_manifest_value_of_another_type_is_named(finished: Any, field: str, value: object) -> None:
+    file = finished.folder / manifest.FILE_NAME
+    file.write_text(json.dumps({**json.loads(file.read_text()), field: value}))
+    with pytest.raises(CacheError, match=f"is not a manifest of this version: got {field} is "):
+        CacheReader(finished.folder)
 
 
 BLOBS = ("text.body", "text.terms", "vector.vector", "pair.record", "vocabulary.terms", "meta.value")

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from retrieval_eval.cache import schema
-from retrieval_eval.errors import CacheError
+from retrieval_eval.errors import CacheError, said
 
 FILE_NAME = "manifest.json"
 SCHEMA_VERSION = 1
@@ -35,6 +35,14 @@ class Manifest:
     embedded: int
     database_sha256: str = ""
     schema_version: int = SCHEMA_VERSION
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a value of another type: manifests come from files, and these from anywhere."""
+        counts = {"pairs", "reused", "embedded", "schema_version"}
+        for name, value in asdict(self).items():
+            is_good = type(value) is int if name in counts else isinstance(value, str)
+            if not is_good and (name, value) != ("model_revision", None):
+                raise ValueError(f"{name} is {type(value).__name__}")
 
     def write(self, folder: Path) -> None:
         """Put the manifest in place in one step. The database must be closed. Raises `CacheError`."""
@@ -68,7 +76,7 @@ class Manifest:
             ) from None
         except (OSError, ValueError, TypeError) as error:
             raise CacheError(
-                "is not a manifest of this version", where=str(file), got=str(error)[:120], hint="run prep again"
+                "is not a manifest of this version", where=str(file), got=said(error), hint="run prep again"
             ) from error
         if manifest.schema_version != SCHEMA_VERSION:
             raise CacheError(
