@@ -20,6 +20,8 @@ ISSUES_URL = "https://github.com/retrieval-eval/retrieval-eval/issues"
 PROGRAM_LOG = "retrieval_eval.retriever.stderr"
 """The logger of `retriever/process.py` for lines of the measured program."""
 LOG_LINE_CHARS = 1000
+ERROR_CHARS = 4000
+"""As long as an error gets: it may quote a file, a program or an archive of strangers."""
 
 INTERRUPTED = {"prep": "interrupted: what was embedded so far is kept, the same command goes on from there"}
 EXIT_OK, EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -35,14 +37,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         commands.COMMANDS[arguments.command](arguments)
     except InputError as error:
-        _tell(f"error: {error}", arguments)
+        _tell(plain(f"error: {error}", ERROR_CHARS), arguments)
         return EXIT_INPUT
     except KeyboardInterrupt:
         _tell(INTERRUPTED.get(arguments.command, "interrupted"), arguments)
         return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last line of defence: name it, and say where to report it
         _tell(
-            f"bug: {type(error).__name__}: {error}\n"
+            f"{plain(f'bug: {type(error).__name__}: {error}', ERROR_CHARS)}\n"
             f"This is our mistake. Please report it with the output of --debug: {ISSUES_URL}",
             arguments,
         )

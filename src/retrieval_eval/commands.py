@@ -25,6 +25,7 @@ from retrieval_eval.pipeline import Effects, Model, RunRequest
 from retrieval_eval.pipeline import prep as prepare
 from retrieval_eval.pipeline import run as measure
 from retrieval_eval.pipeline import score as score_lists
+from retrieval_eval.report.escape import plain
 from retrieval_eval.report.markdown import page
 from retrieval_eval.report.schema import load
 from retrieval_eval.retriever.conformance import run_conformance
@@ -39,6 +40,7 @@ from retrieval_eval.trec import qrels_lines, read_ranked, run_lines
 
 TRIAL_TIMEOUTS = Timeouts(open_s=20, insert_s=60, search_s=20, close_s=20)
 """What `conformance` waits: a program that hangs costs this much for each point."""
+POINT_CHARS = 1000
 
 
 def prep(arguments: argparse.Namespace) -> None:
@@ -136,7 +138,7 @@ def conformance(arguments: argparse.Namespace) -> None:
     """`conformance -- CMD…`: every point on stdout; one that does not hold makes it wrong input."""
     points = run_conformance(arguments.program, env=child_environment(os.environ), timeouts=TRIAL_TIMEOUTS)
     for point in points:
-        sys.stdout.write(f"{'ok  ' if point.holds else 'FAIL'} {point.name}: {point.detail}\n")
+        _print(plain(f"{'ok  ' if point.holds else 'FAIL'} {point.name}: {point.detail}", POINT_CHARS) + "\n")
     broken = sum(not point.holds for point in points)
     if broken:
         raise RetrieverError(

@@ -185,6 +185,15 @@ def test_debug_shows_the_traceback_of_wrong_input(cli: Cli) -> None:
     assert done.stderr.splitlines()[-1].startswith("error: ")
 
 
+def test_an_error_is_one_line_whatever_it_quotes(cli: Cli, data: Path) -> None:
+    done = cli("prep", "gone\n::error::made up", "--cache", "c")
+    assert is_one_line_error(done, "gone : :error: :made up", "no such file")
+    assert done.stderr.count("\n") == 1
+    done = cli("prep", data, "--cache", "c", env={"FAKE_BUG": "ours\n::error::made up"})
+    assert done.returncode == 1
+    assert "::" not in done.stderr
+
+
 def test_our_own_bug_exits_1_and_says_how_to_report_it(cli: Cli, data: Path) -> None:
     done = cli("prep", data, "--cache", "c", env={"FAKE_BUG": "ours"})
     assert (done.returncode, done.stdout) == (1, "")
@@ -225,6 +234,22 @@ def test_a_reader_that_stops_early_is_no_error(cli: Cli, prepared: Path, tmp_pat
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
     assert (tmp_path / "r.md").stat().st_size > 0
+
+
+def test_conformance_names_the_points_and_a_broken_program_is_wrong_input(cli: Cli) -> None:
+    done = cli("conformance", "--", sys.executable, "-c", "")
+    assert done.returncode == 2
+    assert done.stdout.startswith("FAIL hello is answered: ")
+    assert "1 of 1 points do not hold" in done.stderr.splitlines()[-1]
+
+
+def test_conformance_survives_a_reader_that_stops_early(cli: Cli) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = cli("conformance", "--", sys.executable, "-c", "", stdout=writer)
+    os.close(writer)
+    assert done.returncode == 2
+    assert "BrokenPipe" not in done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

@@ -6,6 +6,7 @@ import pytest
 
 from retrieval_eval import values
 from retrieval_eval.cli import main
+from retrieval_eval.embedding.backends import Backend
 from retrieval_eval.model import Lane
 
 
@@ -116,6 +117,12 @@ def test_wrong_arguments_exit_2_and_say_which(case: str, capsys: pytest.CaptureF
     assert shown.out == ""
     assert message in shown.err
     assert "Traceback" not in shown.err
+
+
+def test_the_backends_on_offer_are_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["prep", "--help"])
+    assert f"--backend {{{','.join(Backend)}}}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"]])
