@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from retrieval_eval import figures
 from retrieval_eval.progress import Lines, Progress
 from retrieval_eval.report.escape import plain
 from retrieval_eval.report.section import Section
@@ -122,4 +123,4 @@ def _print_section(console: Console, section: Section) -> None:
         table.add_row(*(Text(plain(text, 120)) for text in row), style=style)
     console.print(table)
     if len(section.table.rows) > ROWS:
-        console.print(Text(f"and {len(section.table.rows) - ROWS} more", style="dim"))
+        console.print(Text(f"and {figures.count(len(section.table.rows) - ROWS)} more", style="dim"))

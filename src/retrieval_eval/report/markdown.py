@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from retrieval_eval import figures
 from retrieval_eval.report.budget import Part, Size, characters, fit, utf8_bytes
 from retrieval_eval.report.document import Document
 from retrieval_eval.report.escape import cell, link_target
@@ -154,5 +155,5 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     filters: dict[str, Callable[..., str]] = environment.filters
-    filters["cell"] = cell
+    filters.update(cell=cell, figure=figures.count)
     return environment
