@@ -13,7 +13,6 @@ from retrieval_eval.model import Judged, Lane, Scores
 from retrieval_eval.retriever.protocol import Leg
 from retrieval_eval.scoring.aggregate import mean, score
 from retrieval_eval.scoring.controls import random_recall, tie_bounds
-from retrieval_eval.scoring.interval import METHOD
 from retrieval_eval.scoring.recall import first_gold_rank
 
 
@@ -51,15 +50,14 @@ class Evaluation:
     legs: Mapping[Leg, LegScores]
     controls: Controls
     ranks: tuple[Ranks, ...]
-    interval: str = METHOD
 
 
 def evaluate(
-    pairs: Sequence[StoredPair], measured: Measured, ks: Sequence[int], floor: Sequence[Outcome]
+    pairs: Sequence[StoredPair], measured: Measured, ks: Sequence[int], bm25_alone: Sequence[Outcome]
 ) -> Evaluation:
     """Score every lane and leg at each of `ks`; pairs and outcomes are in the same order.
 
-    `floor` holds the outcomes of BM25 alone (`builtin:bm25`), the control that needs no vectors.
+    `bm25_alone` holds the outcomes of `builtin:bm25`, the control that needs no vectors.
     """
     outcomes = measured.outcomes
     lanes = {lane: score(_judged(pairs, [o.ranked[lane] for o in outcomes]), ks) for lane in measured.paths}
@@ -69,7 +67,7 @@ def evaluate(
             lists = [outcome.legs.get(leg, ()) for outcome in outcomes]
             empty = sum(not ranked and not outcome.failed for ranked, outcome in zip(lists, outcomes, strict=True))
             legs[leg] = LegScores(score(_judged(pairs, lists), ks), empty)
-    controls = _controls(pairs, measured, floor, ks)
+    controls = _controls(pairs, measured, bm25_alone, ks)
     return Evaluation(lanes, legs, controls, tuple(_ranks(s, o) for s, o in zip(pairs, outcomes, strict=True)))
 
 
@@ -88,9 +86,11 @@ def _judged(pairs: Sequence[StoredPair], lists: Sequence[tuple[str, ...]]) -> li
     ]
 
 
-def _controls(pairs: Sequence[StoredPair], measured: Measured, floor: Sequence[Outcome], ks: Sequence[int]) -> Controls:
+def _controls(
+    pairs: Sequence[StoredPair], measured: Measured, bm25_alone: Sequence[Outcome], ks: Sequence[int]
+) -> Controls:
     outcomes, headline = measured.outcomes, next(iter(measured.paths))
-    bm25 = score(_judged(pairs, [outcome.ranked[Lane.MODEL_DEPENDENT] for outcome in floor]), ks).overall
+    bm25 = score(_judged(pairs, [outcome.ranked[Lane.MODEL_DEPENDENT] for outcome in bm25_alone]), ks).overall
     random = {k: mean([_expected(stored, k) for stored in pairs]) for k in ks}
     saturated = Counter(k for k in ks for stored in pairs if len(stored.session_ids) <= k)
     ties: dict[int, tuple[float, float]] = {}

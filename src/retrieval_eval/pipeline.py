@@ -31,6 +31,9 @@ from retrieval_eval.trec import of_sessions
 COMMIT_TEXTS = 64
 """Vectors are committed this many at a time: a few seconds of work at the most is ever lost."""
 
+GIVEN = "given list"
+"""The path of a lane whose lists some other program made."""
+
 
 @dataclass(frozen=True, slots=True)
 class Effects:
@@ -156,10 +159,6 @@ def run(request: RunRequest, find_model: Callable[[Manifest], Model], effects: E
         base = bench.report(request.base, "run the base")
         names = base["card"]["retriever"], head["card"]["retriever"]
         return with_comparison(head, base, names[0] if names[0] != names[1] else request.base.text)
-
-
-GIVEN = "given list"
-"""The path of a lane whose lists some other program made."""
 
 
 def score(

@@ -1,6 +1,7 @@
 """Oddities that do not stop a file are counted, and said in one sentence each with the first place."""
 
-from retrieval_eval.dataset import DatasetNotes, DatasetReader
+from retrieval_eval.dataset import DatasetReader
+from retrieval_eval.dataset.notes import DatasetNotes
 
 
 def notes_of(path) -> DatasetNotes:

@@ -14,6 +14,7 @@ from retrieval_eval.lanes import Outcome
 from retrieval_eval.measure import Measured
 from retrieval_eval.model import RENDERING_VERSION, GroupScore, Scores
 from retrieval_eval.report.schema import SCHEMA_VERSION
+from retrieval_eval.scoring.interval import METHOD
 
 PREFERRED_HEADLINE_K = 5
 
@@ -87,7 +88,7 @@ def card(run: Run) -> dict[str, str | int]:
         "limit": limit,
         "k": ",".join(map(str, run.ks)),
         "metric": "fraction of gold sessions in the top k, mean over pairs",
-        "interval": run.evaluation.interval,
+        "interval": METHOD,
     }
 
 
