@@ -52,6 +52,8 @@ def test_keys_that_are_not_known_are_allowed(make: Make) -> None:
         (("warnings",), ["fine", 7], r"\$\.warnings\[1\]: got 7, expected string"),
         (("questions", 4, "question_id"), None, r"\$\.questions\[4\]\.question_id: got null, expected string"),
         (("questions", 4, "lanes", "model-free", "first_gold_rank"), 0, r"first_gold_rank: got 0, expected minimum 1"),
+        (("questions", 4, "gold"), [], r"\$\.questions\[4\]\.gold: got an array, expected minItems 1"),
+        (("questions", 4, "lanes"), {}, r"questions\[4\]\.lanes: got none, expected model-dependent, model-free"),
         (("controls", "random"), {"five": 0.1}, r"\$\.controls\.random: got .*, expected a k as a string"),
     ],
 )

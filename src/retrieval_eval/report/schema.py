@@ -76,6 +76,9 @@ def _disagreements(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]
                 if set(group["recall"]) != (wanted if group["n"] else set()):
                     expected = f"the k {sorted(document['k'])}" if group["n"] else "no k, as n is 0"
                     yield f"$.{kind}.{name}.{at}.recall", f"the k {sorted(map(int, group['recall']))}", expected
+    for number, question in enumerate(document["questions"]):
+        if document["lanes"].keys() - question["lanes"].keys():
+            yield f"$.questions[{number}].lanes", ", ".join(question["lanes"]) or "none", ", ".join(document["lanes"])
 
 
 def _found(wrong: Any) -> str:
