@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from retrieval_eval.errors import RetrieverError
 from retrieval_eval.model import Lane
-from retrieval_eval.retriever.protocol import Answer, Leg, Path, Query, Retriever, Row, Vector
+from retrieval_eval.retriever.protocol import Answer, Leg, Need, Path, Query, Retriever, Row, Vector
 
 _PREFERENCE = {
     Lane.MODEL_DEPENDENT: (Path.SEARCH_HYBRID, Path.SEARCH, Path.SEARCH_BM25),
     Lane.MODEL_FREE: (Path.SEARCH,),
 }
+_HANDED_OVER = {
+    Lane.MODEL_DEPENDENT: frozenset(Need),
+    Lane.MODEL_FREE: frozenset({Need.VECTOR}),
+}
 
 
-def lane_paths(lanes: Sequence[Lane], answered: Collection[Path]) -> dict[Lane, Path]:
-    """The path of each lane that a retriever with these paths can run, in the order of `lanes`.
+def lane_paths(lanes: Sequence[Lane], answered: Mapping[Path, frozenset[Need]]) -> dict[Lane, Path]:
+    """The path of each lane that a retriever with these paths and needs can run, in the order of `lanes`.
 
     The model-dependent lane takes what a user calls: the hybrid path where there is one. The model-free lane has a
-    vector and nothing else, so it is `search` or not there at all.
+    vector and nothing else, so it is a `search` that needs no text, or not there at all.
     """
-    return {
-        lane: next(path for path in _PREFERENCE[lane] if path in answered)
-        for lane in lanes
-        if any(path in answered for path in _PREFERENCE[lane])
-    }
+    paths: dict[Lane, Path] = {}
+    for lane in lanes:
+        able = [path for path in _PREFERENCE[lane] if path in answered and answered[path] <= _HANDED_OVER[lane]]
+        if able:
+            paths[lane] = able[0]
+    return paths
 
 
 @dataclass(frozen=True, slots=True)

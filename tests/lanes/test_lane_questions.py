@@ -13,7 +13,7 @@ from retrieval_eval.errors import RetrieverError
 from retrieval_eval.lanes import Asked, Outcome, ask, lane_paths
 from retrieval_eval.model import Lane
 from retrieval_eval.retriever.builtin import Builtin, BuiltinRetriever
-from retrieval_eval.retriever.protocol import Answer, Leg, Path, Query, Row
+from retrieval_eval.retriever.protocol import Answer, Leg, Need, Path, Query, Row
 from retrieval_eval.terms import TermCounts, Vocabulary
 
 CACHED, FRESH = np.array([1, 0], np.float32), np.array([0, 1], np.float32)
@@ -43,8 +43,8 @@ class FakeRetriever:
     closed: int = 0
 
     @property
-    def paths(self) -> set[Path]:
-        return set(self.answers)
+    def paths(self) -> dict[Path, frozenset[Need]]:
+        return dict.fromkeys(self.answers, frozenset())
 
     def facts(self, limit: int) -> dict[str, str | int]:
         return {}
@@ -74,23 +74,32 @@ def rows(*names: str) -> tuple[str, ...]:
     return tuple(f"row of {name}" for name in names)
 
 
+VECTOR, TEXT, BOTH_NEEDS = frozenset({Need.VECTOR}), frozenset({Need.TEXT}), frozenset(Need)
+ALL_PATHS = {Path.SEARCH_HYBRID: BOTH_NEEDS, Path.SEARCH: VECTOR, Path.SEARCH_BM25: TEXT}
+
+
 @pytest.mark.parametrize(
     ("answered", "expected"),
     [
-        (set(Path), BOTH),
-        ({Path.SEARCH, Path.SEARCH_BM25}, dict.fromkeys(Lane, Path.SEARCH)),
-        ({Path.SEARCH}, dict.fromkeys(Lane, Path.SEARCH)),
-        ({Path.SEARCH_BM25}, {Lane.MODEL_DEPENDENT: Path.SEARCH_BM25}),
-        ({Path.SEARCH_HYBRID}, {Lane.MODEL_DEPENDENT: Path.SEARCH_HYBRID}),
-        (set(), {}),
+        (ALL_PATHS, BOTH),
+        ({Path.SEARCH: VECTOR, Path.SEARCH_BM25: TEXT}, dict.fromkeys(Lane, Path.SEARCH)),
+        ({Path.SEARCH: VECTOR}, dict.fromkeys(Lane, Path.SEARCH)),
+        ({Path.SEARCH_BM25: TEXT}, {Lane.MODEL_DEPENDENT: Path.SEARCH_BM25}),
+        ({Path.SEARCH_HYBRID: BOTH_NEEDS}, {Lane.MODEL_DEPENDENT: Path.SEARCH_HYBRID}),
+        ({Path.SEARCH_HYBRID: TEXT, Path.SEARCH: TEXT}, {Lane.MODEL_DEPENDENT: Path.SEARCH_HYBRID}),
+        ({Path.SEARCH: BOTH_NEEDS}, {Lane.MODEL_DEPENDENT: Path.SEARCH}),
+        ({}, {}),
     ],
 )
-def test_each_lane_takes_the_best_path_there_is(answered: set[Path], expected: dict[Lane, Path]) -> None:
+def test_each_lane_takes_the_best_path_that_it_can_ask(
+    answered: dict[Path, frozenset[Need]], expected: dict[Lane, Path]
+) -> None:
     assert lane_paths(tuple(Lane), answered) == expected
-    assert list(lane_paths((Lane.MODEL_FREE, Lane.MODEL_DEPENDENT), set(Path))) == [
-        Lane.MODEL_FREE,
-        Lane.MODEL_DEPENDENT,
-    ]
+
+
+def test_lanes_keep_the_order_in_which_they_were_asked_for() -> None:
+    wanted = (Lane.MODEL_FREE, Lane.MODEL_DEPENDENT)
+    assert tuple(lane_paths(wanted, ALL_PATHS)) == wanted
 
 
 def test_the_model_dependent_lane_hands_over_text_and_fresh_vector_the_other_the_cached_vector_alone() -> None:

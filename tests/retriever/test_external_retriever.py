@@ -7,6 +7,7 @@ import json
 import os
 import re
 import struct
+import sys
 import time
 from pathlib import Path as FilePath
 
@@ -445,11 +446,18 @@ def test_a_program_that_ignores_sigterm_and_bye_is_killed_with_its_children(prog
     assert lines == ["did not end within 0.5 s of SIGTERM; killed"]
 
 
-def test_children_of_a_program_that_left_politely_are_ended_too(program, start, tmp_path):
+ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="children that moved away are found in /proc")
+
+
+@pytest.mark.parametrize(
+    "moved",
+    ["", pytest.param("process_group=0", marks=ONLY_LINUX), pytest.param("start_new_session=True", marks=ONLY_LINUX)],
+)
+def test_children_of_a_program_that_left_politely_are_ended_too(program, start, tmp_path, moved):
     pid_file = tmp_path / "pid"
     command = program(
         f"""
-        other = subprocess.Popen(["sleep", "600"])
+        other = subprocess.Popen(["sleep", "600"], {moved})
         open({str(pid_file)!r}, "w").write(str(other.pid))
         serve(plain)
         """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path as FilePath
 
 from retrieval_eval.errors import RetrieverError
-from retrieval_eval.retriever.protocol import Answer, Leg, Path, Query, Row, Vector
+from retrieval_eval.retriever.protocol import Answer, Leg, Need, Path, Query, Row, Vector
 from retrieval_eval.store.database import Database, Hit, MemoryStore
 from retrieval_eval.store.limits import candidate_pool, check_limit
 from retrieval_eval.store.rrf import RRF_K
@@ -25,6 +25,11 @@ class Builtin(StrEnum):
     BM25 = "bm25"
 
 
+_NEEDS = {
+    Path.SEARCH_HYBRID: frozenset(Need),
+    Path.SEARCH: frozenset({Need.VECTOR}),
+    Path.SEARCH_BM25: frozenset({Need.TEXT}),
+}
 _PATHS: dict[Builtin, tuple[Path, ...]] = {
     Builtin.HYBRID: (Path.SEARCH_HYBRID, Path.SEARCH, Path.SEARCH_BM25),
     Builtin.HYBRID_FTS5: (Path.SEARCH_HYBRID, Path.SEARCH, Path.SEARCH_BM25),
@@ -45,9 +50,9 @@ class BuiltinRetriever:
         return f"builtin:{self._builtin}"
 
     @property
-    def paths(self) -> Collection[Path]:
-        """The paths that it answers."""
-        return _PATHS[self._builtin]
+    def paths(self) -> Mapping[Path, frozenset[Need]]:
+        """The paths that it answers, and what of a query each needs."""
+        return {path: _NEEDS[path] for path in _PATHS[self._builtin]}
 
     def facts(self, limit: int) -> Mapping[str, str | int]:
         """Legs, fusion and tie rules, as far as this store has them."""

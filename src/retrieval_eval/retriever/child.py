@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 from retrieval_eval.errors import RetrieverError
@@ -24,10 +25,14 @@ _CHUNK_BYTES = 2**18
 _PIPE_BYTES = 2**20
 _STDERR_LINES = 10
 _STDERR_LINE_CHARS = 500
+_DRAIN_S = 1.0
+_SWEEPS = 5
 
 
 class Child:
     """One process, leader of its own session, with a temporary folder (`TMPDIR`) that goes when it goes.
+
+    That variable also tells which processes it started, wherever they moved: they are killed with it.
 
     `where` in the methods is the beginning of every error message: which retriever, which question.
     """
@@ -92,7 +97,7 @@ class Child:
         return line
 
     def end(self, *, wait_s: float, term_s: float) -> None:
-        """Close its stdin, give it `wait_s` to leave, then SIGTERM, `term_s` later SIGKILL, to its whole session."""
+        """Close its stdin, give it `wait_s` to leave, then SIGTERM, `term_s` later SIGKILL, to it and its children."""
         with suppress(OSError):
             self._stdin.close()
         if not self._exited_within(wait_s):
@@ -101,6 +106,7 @@ class Child:
                 self._log(f"did not end within {term_s:g} s of SIGTERM; killed")
         self._signal(signal.SIGKILL)
         self._process.wait()
+        _kill_marked(self._folder.name)
         self._drain()
         self._selector.close()
         self._stdout.close()
@@ -186,9 +192,14 @@ class Child:
         return True
 
     def _drain(self) -> None:
-        """Take what an ended process left in its pipes; a grandchild may hold them open, so wait for nothing."""
+        """Take what an ended process left in its pipes, never for long: a grandchild may hold them open, or fill them."""
+        deadline = time.monotonic() + _DRAIN_S
         while any(key.fileobj is not self._stdin for key, _ in self._selector.select(0)):
             self._serve(0.0)
+            self._lines.clear()
+            self._partial.clear()
+            if time.monotonic() > deadline:
+                return
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -208,6 +219,20 @@ def _started(command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen
             got=str(error),
             hint="give the path of a program that can be executed here, and its arguments",
         ) from error
+
+
+def _kill_marked(folder: str) -> None:
+    """Kill what a program left running: every process whose `TMPDIR` is its folder, in whatever session. Linux only."""
+    mark = f"\0TMPDIR={folder}\0".encode()
+    for _ in range(_SWEEPS):  # one that forks while it is looked for is found by the next sweep
+        found = 0
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if mark in b"\0" + (process / "environ").read_bytes():
+                    os.kill(int(process.name), signal.SIGKILL)
+                    found += 1
+        if not found:
+            return
 
 
 def _widen(pipe: IO[bytes]) -> None:

@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any, NoReturn, Protocol
 
 from retrieval_eval.errors import RetrieverError
-from retrieval_eval.retriever.protocol import Answer, Leg, Path, Vector
+from retrieval_eval.retriever.protocol import Answer, Leg, Need, Path, Vector
 
 PROTOCOL_VERSION = 1
 MAX_BATCH_ROWS = 64
@@ -52,11 +52,11 @@ class SentRow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PathSupport:
-    """What a retriever says of one path: which parts of a query it needs ("text", "vector"), and whether a list
-    shorter than min(limit, rows) is meant.
+    """What a retriever says of one path: which parts of a query it needs, and whether a list shorter than
+    min(limit, rows) is meant.
     """
 
-    needs: frozenset[str]
+    needs: frozenset[Need]
     may_return_fewer: bool
 
 
@@ -242,12 +242,12 @@ def _paths(value: object, where: str) -> Mapping[Path, PathSupport]:
 
 def _support(value: object, path: Path, where: str) -> PathSupport:
     needs = value.get("needs") if isinstance(value, dict) else None
-    if not isinstance(needs, list) or not needs or any(part not in ("text", "vector") for part in needs):
+    if not isinstance(needs, list) or not needs or any(part not in list(Need) for part in needs):
         _wrong(where, f"hello: paths.{path}.needs", needs, '["text"], ["vector"] or both')
     fewer = value.get("may_return_fewer", False) if isinstance(value, dict) else False
     if not isinstance(fewer, bool):
         _wrong(where, f"hello: paths.{path}.may_return_fewer", fewer, "true or false")
-    return PathSupport(frozenset(needs), fewer)
+    return PathSupport(frozenset(map(Need, needs)), fewer)
 
 
 def _ids(value: object, what: str, known: Collection[str], where: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import shlex
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -22,7 +22,7 @@ from retrieval_eval.retriever.child import Child
 from retrieval_eval.retriever.conversation import Conversation, Request, Timeouts
 from retrieval_eval.retriever.messages import Hello, SentRow, Source
 from retrieval_eval.retriever.persona import ExternalPersona
-from retrieval_eval.retriever.protocol import Path, Query
+from retrieval_eval.retriever.protocol import Need, Path, Query
 
 MAX_FAILURES_IN_A_ROW = 3
 
@@ -126,9 +126,9 @@ class ExternalRetriever:
         return self.hello.name
 
     @property
-    def paths(self) -> Collection[Path]:
-        """The paths that the program answers."""
-        return self.hello.paths
+    def paths(self) -> Mapping[Path, frozenset[Need]]:
+        """The paths that the program answers, and what of a query each needs."""
+        return {path: support.needs for path, support in self.hello.paths.items()}
 
     def facts(self, limit: int) -> Mapping[str, str | int]:  # noqa: ARG002 - the program's own affair
         """Whose vectors are searched; ties are the program's own affair."""

@@ -5,7 +5,7 @@ Owns the interface only. `builtin.py` is the reference store behind it, `process
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,6 +26,13 @@ class Path(StrEnum):
     SEARCH_HYBRID = "search_hybrid"
     SEARCH = "search"
     SEARCH_BM25 = "search_bm25"
+
+
+class Need(StrEnum):
+    """A part of a query that a path may need."""
+
+    TEXT = "text"
+    VECTOR = "vector"
 
 
 class Leg(StrEnum):
@@ -103,8 +110,8 @@ class Retriever(Protocol):
         ...
 
     @property
-    def paths(self) -> Collection[Path]:
-        """The paths that it answers."""
+    def paths(self) -> Mapping[Path, frozenset[Need]]:
+        """The paths that it answers, and which parts of a query each of them cannot do without."""
         ...
 
     def facts(self, limit: int) -> Mapping[str, str | int]:
