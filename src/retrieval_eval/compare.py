@@ -35,8 +35,8 @@ fusion and ties) may differ: they are what a comparison is about."""
 def with_comparison(head: Document, base: Document, label: str) -> dict[str, Any]:
     """`head` with its `comparison` against `base`, which the report calls `label`.
 
-    Where cards disagree, or no lane ran in both, nothing is compared and the differing lines are named. Raises
-    `ReportError` where equal cards hide different questions.
+    Where cards disagree, or the headline lane did not run in both, nothing is compared and the differing lines are
+    named. Raises `ReportError` where equal cards hide different questions.
     """
     differences = [
         {"line": line, "base": base["card"].get(line), "head": head["card"].get(line)}
@@ -44,7 +44,7 @@ def with_comparison(head: Document, base: Document, label: str) -> dict[str, Any
         if base["card"].get(line) != head["card"].get(line)
     ]
     shared = [lane for lane in head["lanes"] if lane in base["lanes"]]
-    if not shared:
+    if head["headline"]["lane"] not in shared:
         differences.append({"line": "lanes", "base": ", ".join(base["lanes"]), "head": ", ".join(head["lanes"])})
     lanes = {} if differences else {lane: _lane(head, base, lane) for lane in shared}
     comparison = {"base": label, "comparable": not differences, "differences": differences, "lanes": lanes}

@@ -20,7 +20,7 @@ from retrieval_eval.census import Census
 from retrieval_eval.compare import with_comparison
 from retrieval_eval.dataset import DatasetReader
 from retrieval_eval.embedding.embedder import Embedder, ModelIdentity
-from retrieval_eval.errors import DatasetError, ReportError
+from retrieval_eval.errors import DatasetError, ReportError, RetrieverError
 from retrieval_eval.lanes import Outcome
 from retrieval_eval.measure import Measured
 from retrieval_eval.model import DEFAULT_KS, Instance, Lane
@@ -145,7 +145,8 @@ def run(request: RunRequest, find_model: Callable[[Manifest], Model], effects: E
     """Measure the retriever on a finished cache: the report JSON, with a comparison where there is a base.
 
     `find_model` is asked for the model that the manifest names, for the model-dependent lane only; the model-free lane
-    needs none. Raises `CacheError`, `ModelError`, and `RetrieverError` where a retriever does not start.
+    needs none. A base that does not start is a warning in the report. Raises `CacheError`, `ModelError`, and
+    `RetrieverError` where the retriever does not start.
     """
     with CacheReader(request.cache) as cache:
         bench = Bench(cache, request.lanes, request.ks, effects.progress, effects.clock)
@@ -156,7 +157,10 @@ def run(request: RunRequest, find_model: Callable[[Manifest], Model], effects: E
         head = bench.report(request.spec, "run")
         if request.base is None:
             return head
-        base = bench.report(request.base, "run the base")
+        try:
+            base = bench.report(request.base, "run the base")
+        except RetrieverError as error:
+            return {**head, "warnings": [*head["warnings"], f"NOT COMPARED, the base could not be measured: {error}"]}
         names = base["card"]["retriever"], head["card"]["retriever"]
         return with_comparison(head, base, names[0] if names[0] != names[1] else request.base.text)
 

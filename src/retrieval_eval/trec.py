@@ -6,6 +6,7 @@ Owns the formats only: `run` writes them from a report, `score` reads lists that
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -45,18 +46,19 @@ def read_ranked(file: Path) -> dict[str, tuple[str, ...]]:
     Raises `ReportError` naming the line.
     """
     try:
-        lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ReportError("cannot be read", where=str(file), got=str(error)) from error
+    lines = {number: line for number, line in enumerate(text.split("\n"), start=1) if line.strip()}
     if not lines:
         raise ReportError("is empty", where=str(file), expected="a TREC run or JSON Lines")
-    is_json = lines[0].lstrip().startswith("{")
+    is_json = next(iter(lines.values())).lstrip().startswith("{")
     return _from_json(lines, file) if is_json else _from_trec(lines, file)
 
 
-def _from_json(lines: Iterable[str], file: Path) -> dict[str, tuple[str, ...]]:
+def _from_json(lines: Mapping[int, str], file: Path) -> dict[str, tuple[str, ...]]:
     lists: dict[str, tuple[str, ...]] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in lines.items():
         try:
             item = json.loads(line)
             question, ranked = item["question_id"], item["ranked"]
@@ -70,12 +72,14 @@ def _from_json(lines: Iterable[str], file: Path) -> dict[str, tuple[str, ...]]:
     return lists
 
 
-def _from_trec(lines: Iterable[str], file: Path) -> dict[str, tuple[str, ...]]:
+def _from_trec(lines: Mapping[int, str], file: Path) -> dict[str, tuple[str, ...]]:
     scored: dict[str, list[tuple[float, int, str]]] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in lines.items():
         try:
             question, _, session, rank, score, _ = line.split()
             entry = (-float(score), int(rank), session)
+            if math.isnan(entry[0]):
+                raise ValueError("a score that cannot be put in order")
         except ValueError as error:
             raise _wrong(file, number, line, "question Q0 session rank score tag") from error
         scored.setdefault(question, []).append(entry)

@@ -93,11 +93,35 @@ def test_the_retriever_may_differ(hybrid: dict[str, Any], semantic: dict[str, An
 
 
 def test_only_lanes_that_ran_in_both_are_compared(run_sample: Run, hybrid: dict[str, Any]) -> None:
-    model_free = run_sample("builtin:hybrid", lanes=(Lane.MODEL_FREE,))
-    assert list(with_comparison(hybrid, model_free, "b")["comparison"]["lanes"]) == ["model-free"]
     dependent = run_sample("builtin:hybrid", lanes=(Lane.MODEL_DEPENDENT,))
-    comparison = with_comparison(dependent, model_free, "b")["comparison"]
-    assert [d["line"] for d in comparison["differences"]] == ["lanes"]
+    assert list(with_comparison(hybrid, dependent, "b")["comparison"]["lanes"]) == ["model-dependent"]
+
+
+def test_a_base_without_the_headline_lane_is_not_compared_and_the_line_is_named(
+    run_sample: Run, hybrid: dict[str, Any]
+) -> None:
+    document = with_comparison(hybrid, run_sample("builtin:hybrid", lanes=(Lane.MODEL_FREE,)), "b")
+    assert document["comparison"]["lanes"] == {}
+    assert document["comparison"]["differences"] == [
+        {"line": "lanes", "base": "model-free", "head": "model-dependent, model-free"}
+    ]
+    assert "model-dependent, model-free" in page(document)
+
+
+@pytest.mark.parametrize(
+    ("base", "reason"), [("no-such-program-here", "cannot be started"), ("builtin:bm25", "has no path for the lanes")]
+)
+def test_a_base_that_cannot_be_measured_costs_the_comparison_and_not_the_numbers(
+    run_sample: Run, base: str, reason: str
+) -> None:
+    alone = run_sample("builtin:hybrid", lanes=(Lane.MODEL_FREE,))
+    document = run_sample("builtin:hybrid", base=base, lanes=(Lane.MODEL_FREE,))
+    validate(json.loads(json.dumps(document)), "report")
+    assert "comparison" not in document
+    assert document["lanes"] == alone["lanes"]
+    (warning,) = document["warnings"]
+    assert "NOT COMPARED" in warning
+    assert reason in warning
 
 
 def test_equal_cards_with_other_gold_are_refused(hybrid: dict[str, Any]) -> None:

@@ -84,12 +84,22 @@ def test_equal_scores_of_a_foreign_run_are_ordered_by_its_ranks(tmp_path: Path) 
     assert read_ranked(file) == {"q": ("best", "first", "second")}
 
 
+@pytest.mark.parametrize("start", ["\ufeff", "\n \n"])
+def test_json_lines_may_hold_any_character_and_begin_with_a_mark_or_blank_lines(tmp_path: Path, start: str) -> None:
+    file = tmp_path / "lists.jsonl"
+    line = json.dumps({"question_id": "q", "ranked": ["one\u2028id", "b\x85"]}, ensure_ascii=False)
+    file.write_text(f"{start}{line}\r\n", encoding="utf-8")
+    assert of_sessions(read_ranked(file), "q", ["one\u2028id", "b\x85"]) == ("one\u2028id", "b\x85")
+
+
 @pytest.mark.parametrize(
     ("content", "where"),
     [
         ("", "is empty"),
         ("q Q0 s 1 0.5\n", "line 1"),
         ("q Q0 s 1 0.5 t\nq Q0 s one 0.5 t\n", "line 2"),
+        ("q Q0 s 1 nan t\n", "line 1"),
+        ("\n\nq Q0 s 1 0.5\n", "line 3"),
         ('{"question_id": "q"}\n', "line 1"),
         ('{"question_id": 3, "ranked": []}\n', "line 1"),
         ('{"question_id": "q", "ranked": ["a"]}\n{"question_id": "q", "ranked": []}\n', "line 2"),

@@ -1,6 +1,6 @@
 """export: a finished cache as one archive for others, the same bytes whatever the history of the cache.
 
-Owns what is in the archive. How it is fetched and trusted is `published.py`'s.
+Owns what is in the archive. How it is fetched and trusted is `restoring.py`'s.
 """
 
 from __future__ import annotations
