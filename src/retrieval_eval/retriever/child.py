@@ -192,7 +192,7 @@ class Child:
         return True
 
     def _drain(self) -> None:
-        """Take what an ended process left in its pipes, never for long: a grandchild may hold them open, or fill them."""
+        """Take what an ended process left in its pipes, not for long: a grandchild may hold them open, or fill them."""
         deadline = time.monotonic() + _DRAIN_S
         while any(key.fileobj is not self._stdin for key, _ in self._selector.select(0)):
             self._serve(0.0)
