@@ -31,6 +31,9 @@ from retrieval_eval.trec import of_sessions
 COMMIT_TEXTS = 64
 """Vectors are committed this many at a time: a few seconds of work at the most is ever lost."""
 
+KILOBYTE = 1000
+"""How finely reading is counted: how many questions a file holds is not known before its end, its size is."""
+
 GIVEN = "given list"
 """The path of a lane whose lists some other program made."""
 
@@ -80,7 +83,7 @@ def prep(
     with CacheWriter(folder, model.identity) as cache:
         # A model that does not load leaves no half-filled cache; with a seed it may not be needed at all.
         embedder = model.load() if cache.is_new and seed is None else None
-        with effects.progress.stage("read", None, "questions") as stage:
+        with effects.progress.stage("read", reader.size_bytes // KILOBYTE, "kB") as stage:
             cache.take_in(_scorable(reader, census, data, stage))
         needed = cache.needed(shard)
         missing = cache.missing(needed)
@@ -107,9 +110,13 @@ def prep(
 
 def _scorable(reader: DatasetReader, census: Census, data: Path, stage: Stage) -> Iterator[Instance]:
     """The instances, counted; ends with a `DatasetError` where none of them can be scored."""
+    told_kb = 0
     for instance in census.counted(reader.instances()):
-        stage.advance()
+        read_kb = reader.position_bytes // KILOBYTE
+        stage.advance(read_kb - told_kb)
+        told_kb = read_kb
         yield instance
+    stage.advance(reader.position_bytes // KILOBYTE - told_kb)
     if not census.pairs:
         reasons = ", ".join(f"{count} {reason}" for reason, count in census.dropped().items() if count)
         raise DatasetError("nothing to score", where=str(data), got=reasons, expected="at least one pair with gold")

@@ -61,13 +61,13 @@ def other_identity(**changes: Any) -> ModelIdentity:
 
 
 class Stage:
-    """Counts one stage and tells `moment`."""
+    """Counts one stage, reading in questions, and tells `moment`."""
 
     def __init__(self, name: str, moment: Moment) -> None:
         self.name, self._moment, self._count = name.split(maxsplit=1)[0], moment, 0
 
     def advance(self, n: int = 1) -> None:
-        self._count += n
+        self._count += 1 if self.name == "read" else n
         self._moment(self.name, self._count)
 
 

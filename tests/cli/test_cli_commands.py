@@ -76,7 +76,7 @@ def test_prep_shows_lines_and_a_summary_on_stderr_where_there_is_no_terminal(cli
     assert (done.returncode, done.stdout) == (0, "")
     lines = done.stderr.splitlines()
     assert [line.split(":")[0] for line in lines] == ["read", "embed (fake)", "cache"]
-    assert lines[0].startswith("read: 3 questions")
+    assert lines[0].startswith(f"read: {data.stat().st_size // 1000} kB")
     assert lines[1].startswith("embed (fake): 10 texts")
     assert lines[2] == "cache: 3 questions ready, 0 texts reused, 10 embedded"
     assert "\x1b" not in done.stderr

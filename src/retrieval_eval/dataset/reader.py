@@ -33,12 +33,12 @@ class DatasetReader:
 
     @property
     def size_bytes(self) -> int:
-        """Size on disk."""
+        """Size on disk; with `position_bytes`, for progress."""
         return self._file.size_bytes
 
     @property
     def position_bytes(self) -> int:
-        """How much of `size_bytes` was read so far; for progress."""
+        """How much of `size_bytes` was read so far."""
         return self._position_bytes
 
     @property
