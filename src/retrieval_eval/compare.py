@@ -32,11 +32,16 @@ COMPARED_LINES = (
 fusion and ties) may differ: they are what a comparison is about."""
 
 
+BASE_NOTE = "the base "
+"""How warnings about a base begin: they belong to a comparison and go when another one is made."""
+
+
 def with_comparison(head: Document, base: Document, label: str) -> dict[str, Any]:
     """`head` with its `comparison` against `base`, which the report calls `label`.
 
     Where cards disagree, or the headline lane did not run in both, nothing is compared and the differing lines are
-    named. Raises `ReportError` where equal cards hide different questions.
+    named. Questions on which the base failed become a warning: they may be all that was gained. Raises `ReportError`
+    where equal cards hide different questions.
     """
     differences = [
         {"line": line, "base": base["card"].get(line), "head": head["card"].get(line)}
@@ -48,7 +53,17 @@ def with_comparison(head: Document, base: Document, label: str) -> dict[str, Any
         differences.append({"line": "lanes", "base": ", ".join(base["lanes"]), "head": ", ".join(head["lanes"])})
     lanes = {} if differences else {lane: _lane(head, base, lane) for lane in shared}
     comparison = {"base": label, "comparable": not differences, "differences": differences, "lanes": lanes}
-    return {**head, "comparison": comparison}
+    own = [warning for warning in head["warnings"] if not warning.startswith(BASE_NOTE)]
+    return {**head, "comparison": comparison, "warnings": [*_base_failures(base), *own]}
+
+
+def _base_failures(base: Document) -> list[str]:
+    """The one warning that a base needs in the report of its successor, if it needs one."""
+    failures = [question["failed"] for question in base["questions"] if "failed" in question]
+    if not failures:
+        return []
+    count = f"{len(failures)} of {len(base['questions'])} questions"
+    return [f"{BASE_NOTE}failed on {count}, which count as misses there and may look gained; the first: {failures[0]}"]
 
 
 def _lane(head: Document, base: Document, lane: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from retrieval_eval.cache.records import StoredPair
 from retrieval_eval.cache.sharding import Shard, ShardNote
 from retrieval_eval.cache.writer import CacheWriter
 from retrieval_eval.census import Census
-from retrieval_eval.compare import with_comparison
+from retrieval_eval.compare import BASE_NOTE, with_comparison
 from retrieval_eval.dataset import DatasetReader
 from retrieval_eval.embedding.embedder import Embedder, ModelIdentity
 from retrieval_eval.errors import DatasetError, ReportError, RetrieverError
@@ -167,7 +167,8 @@ def run(request: RunRequest, find_model: Callable[[Manifest], Model], effects: E
         try:
             base = bench.report(request.base, "run the base")
         except RetrieverError as error:
-            return {**head, "warnings": [*head["warnings"], f"NOT COMPARED, the base could not be measured: {error}"]}
+            note = f"{BASE_NOTE}could not be measured, so it is NOT COMPARED: {error}"
+            return {**head, "warnings": [note, *head["warnings"]]}
         names = base["card"]["retriever"], head["card"]["retriever"]
         return with_comparison(head, base, names[0] if names[0] != names[1] else request.base.text)
 

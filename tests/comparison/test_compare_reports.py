@@ -124,6 +124,18 @@ def test_a_base_that_cannot_be_measured_costs_the_comparison_and_not_the_numbers
     assert reason in warning
 
 
+def test_questions_on_which_the_base_failed_are_a_warning_of_this_comparison_only(hybrid: dict[str, Any]) -> None:
+    base = copy.deepcopy(hybrid)
+    base["questions"][3]["lanes"]["model-dependent"] = {"ranked": [], "first_gold_rank": None}
+    base["questions"][3]["failed"] = "ended before it answered"
+    document = with_comparison(hybrid, base, "base.json")
+    (warning,) = document["warnings"]
+    n = len(hybrid["questions"])
+    assert warning.startswith(f"the base failed on 1 of {n} questions, ")
+    assert warning.endswith("; the first: ended before it answered")
+    assert with_comparison(document, hybrid, "base.json")["warnings"] == []
+
+
 def test_equal_cards_with_other_gold_are_refused(hybrid: dict[str, Any]) -> None:
     base = copy.deepcopy(hybrid)
     base["questions"][3]["gold"] = ["elsewhere"]
