@@ -78,7 +78,8 @@ def _disagreements(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]
                     yield f"$.{kind}.{name}.{at}.recall", f"the k {sorted(map(int, group['recall']))}", expected
     for number, question in enumerate(document["questions"]):
         if document["lanes"].keys() - question["lanes"].keys():
-            yield f"$.questions[{number}].lanes", ", ".join(question["lanes"]) or "none", ", ".join(document["lanes"])
+            got = visible(", ".join(question["lanes"]), 80) or "none"
+            yield f"$.questions[{number}].lanes", got, ", ".join(document["lanes"])
 
 
 def _found(wrong: Any) -> str:
