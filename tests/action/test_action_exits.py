@@ -59,6 +59,29 @@ def test_a_file_that_is_no_dataset_is_named_and_not_shown(runner) -> None:
     assert "root:x" not in done.log
 
 
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [
+        ("report-path", "retrieval-report.json"),
+        ("comment-folder", "retrieval-comment"),
+        ("comment-folder", "retrieval-comment/comment.md"),
+        ("cache-path", ".embcache"),
+        ("cache-path", ".embcache/embeddings.sqlite"),
+    ],
+)
+def test_a_link_in_the_checkout_leads_nothing_out_of_the_workspace(runner, name, link) -> None:
+    outside = runner.folder / "outside"
+    outside.mkdir()
+    place = runner.workspace / link
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(outside / "file" if place.suffix else outside)
+    done = runner.step({"cache": "false"})
+    assert done.code == 2
+    (error,) = done.annotations("error")
+    assert f"input '{name}': '{link}' is" in error
+    assert not list(outside.iterdir())
+
+
 def test_numbers_never_set_the_exit_code(runner, make_dataset) -> None:
     instances = make_dataset()
     for instance in instances:

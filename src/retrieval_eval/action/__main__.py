@@ -19,7 +19,7 @@ from types import FrameType
 
 from retrieval_eval import __version__
 from retrieval_eval.action.delivery import Document, deliver, make_room, publish_comment
-from retrieval_eval.action.job import Job
+from retrieval_eval.action.job import Job, check_places
 from retrieval_eval.action.preparation import Preparation, find_dataset
 from retrieval_eval.action.settings import Mode, read_settings
 from retrieval_eval.compare import with_comparison
@@ -126,6 +126,7 @@ def _topmost_new(workspace: Path, path: str) -> Path:
 
 def _measure(job: Job) -> None:
     settings = job.settings
+    check_places(job)
     make_room(job)
     base = load(job.environment.workspace / settings.compare_report) if settings.compare_report else None
     with job.log.group("Model") as stage:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from retrieval_eval.action.settings import SaveCache, Settings
+from retrieval_eval.archive import ArchiveError, place_of
+from retrieval_eval.errors import SettingsError
 from retrieval_eval.github.actions_cache import ActionsCache, Api, ServiceEnv
 from retrieval_eval.github.log import ActionsLog
 from retrieval_eval.github.runner import RunnerEnvironment
@@ -81,6 +83,27 @@ class Job:
     def actions_cache(self, workspace: Path) -> ActionsCache:
         """The Actions cache, for paths below `workspace`."""
         return ActionsCache(self.service, self.http, workspace, self.scratch, self.log.mask)
+
+
+def check_places(job: Job) -> None:
+    """Raise `SettingsError` where a link that the checkout holds would lead what we write out of the workspace."""
+    settings, problems = job.settings, []
+    places = {
+        "cache-path": settings.cache_path,
+        "report-path": settings.report_path,
+        "comment-folder": settings.comment_folder,
+    }
+    for name, path in places.items():
+        try:
+            inside = place_of(job.environment.workspace, path).rglob("*")
+            links = (item.relative_to(job.environment.workspace) for item in inside if item.is_symlink())
+            problem = next((f"'{link}' is a symbolic link" for link in links), "")
+        except ArchiveError as error:
+            problem = error.reason
+        if problem:
+            problems.append(f"input {name!r}: {problem}, expected a path of the workspace (hint: remove the link)")
+    if problems:
+        raise SettingsError(problems)
 
 
 def with_warnings(document: Mapping[str, object], reasons: list[str]) -> dict[str, object]:
