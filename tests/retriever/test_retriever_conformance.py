@@ -13,18 +13,19 @@ from retrieval_eval.retriever.process import child_environment
 
 PATIENT = Timeouts(exit_s=10.0)
 PLAIN = """
-opened = {}
+opened = {}  # strict where the document is: ids are hex digits, hello names the harness
 
 def reply_to(request):
     kind = request["type"]
     if kind == "hello":
+        assert request["harness"]
         return {"version": 1, "name": "fake", "paths": {"search_hybrid": {"needs": ["text"]}}, "personas": 2}
     if kind == "open":
         opened[request["persona"]] = []
         return {}
     rows = opened[request["persona"]]
     if kind == "insert":
-        rows.extend(row["id"] for row in request["rows"])
+        rows.extend(f"{int(row['id'], 16):032x}" for row in request["rows"])
         return {"inserted": len(request["rows"])}
     if kind == "search":
         return {"ids": rows[:request["limit"]]}

@@ -42,10 +42,10 @@ class TrialRow:
     vector: Vector
 
 
-def trial_rows(texts: Sequence[str], prefix: str = "row") -> list[TrialRow]:
+def trial_rows(texts: Sequence[str], prefix: str = "00a") -> list[TrialRow]:
     """Rows with random unit vectors; equal texts get equal ones, a blank text gets zeros, as in a real run.
 
-    `prefix` is three hex digits or letters that begin the 32 characters of every id.
+    `prefix` is three hex digits that begin the 32 of every id.
     """
     rows = []
     for number, text in enumerate(texts):

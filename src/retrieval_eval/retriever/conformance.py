@@ -54,7 +54,7 @@ class _Program:
         """A bare conversation after `hello`; `extra` are fields that version 1 does not know."""
         conversation = Conversation(self.child(), self.timeouts)
         try:
-            conversation.ask("hello", {"versions": [messages.PROTOCOL_VERSION], **extra}, where=_WHERE)
+            conversation.ask("hello", {**messages.GREETING, **extra}, where=_WHERE)
             yield conversation
         finally:
             conversation.bye()
@@ -161,7 +161,7 @@ def _refuses_unknown_persona(program: _Program, hello: Hello) -> str:
 def _forgets_closed_personas(program: _Program, hello: Hello) -> str:
     path = next(iter(hello.paths))
     with program.retriever() as retriever:
-        for prefix in ("old", "new"):
+        for prefix in ("00a", "00b"):
             rows = trial_rows(["shared words one", "shared words two"], prefix)
             with retriever.open("same", rows) as persona:
                 persona.search(_query(path, rows[0], 10))
@@ -174,7 +174,7 @@ def _keeps_personas_apart(program: _Program, hello: Hello) -> str:
     if hello.personas == 1:
         return "not tried: one persona at a time"
     path = next(iter(hello.paths))
-    left_rows, right_rows = trial_rows(["shared words"], "lef"), trial_rows(["shared words"], "rig")
+    left_rows, right_rows = trial_rows(["shared words"], "00a"), trial_rows(["shared words"], "00b")
     with (
         program.retriever() as retriever,
         retriever.open("left", left_rows) as left,
@@ -201,7 +201,7 @@ def _finds_the_same_vector(program: _Program, hello: Hello) -> str:
 
 def _leaves_after_bye(program: _Program, _hello: Hello) -> str:
     talk = Conversation(program.child(), program.timeouts)
-    talk.ask("hello", {"versions": [messages.PROTOCOL_VERSION]}, where=_WHERE)
+    talk.ask("hello", messages.GREETING, where=_WHERE)
     return _left(talk.bye(), "bye", program.timeouts.exit_s)
 
 

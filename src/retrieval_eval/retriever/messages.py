@@ -20,6 +20,8 @@ from retrieval_eval.errors import RetrieverError
 from retrieval_eval.retriever.protocol import Answer, Leg, Need, Path, Vector
 
 PROTOCOL_VERSION = 1
+GREETING: Mapping[str, object] = {"versions": [PROTOCOL_VERSION], "harness": "retrieval-eval"}
+"""The fields of `hello`."""
 MAX_BATCH_ROWS = 64
 MAX_BATCH_BYTES = 4 * 2**20
 MAX_ANSWER_BYTES = 16 * 2**20

@@ -223,12 +223,11 @@ class ExternalRetriever:
 
     def _start(self, where: str) -> Conversation:
         conversation: Conversation | None = None
-        greeting = {"versions": [messages.PROTOCOL_VERSION], "harness": "retrieval-eval"}
         try:
             child = Child(self._command, env=self._env, log=self._log, max_line_bytes=messages.MAX_ANSWER_BYTES)
             self.starts += 1
             conversation = Conversation(child, self._timeouts)
-            hello = messages.read_hello(conversation.ask("hello", greeting, where=where), where)
+            hello = messages.read_hello(conversation.ask("hello", messages.GREETING, where=where), where)
             if self._hello is not None and hello != self._hello:
                 raise RetrieverError("says something else of itself after a restart", where=where, got=repr(hello))
         except BaseException as error:
