@@ -182,7 +182,7 @@ def score(
     Raises `CacheError`, and `ReportError` where no question of the cache has a list.
     """
     with CacheReader(folder) as cache:
-        outcomes = [_given(stored, lists) for stored in cache.pairs]
+        outcomes = [_given(stored, lists, max(ks)) for stored in cache.pairs]
         missing = sum(outcome.failed is not None for outcome in outcomes)
         if missing == len(outcomes):
             raise ReportError(
@@ -198,8 +198,9 @@ def score(
         return bench.scored(measured, warnings, 0.0)
 
 
-def _given(stored: StoredPair, lists: Mapping[str, tuple[str, ...]]) -> Outcome:
+def _given(stored: StoredPair, lists: Mapping[str, tuple[str, ...]], limit: int) -> Outcome:
+    """The given list as a retriever would have answered: each session once, `limit` of them."""
     question = stored.pair.question_id
-    ranked = of_sessions(lists, question, stored.session_ids)
+    ranked = tuple(dict.fromkeys(of_sessions(lists, question, stored.session_ids)))[:limit]
     failed = None if ranked else "the file has no list for this question"
     return Outcome(question, {Lane.MODEL_DEPENDENT: ranked}, failed=failed)

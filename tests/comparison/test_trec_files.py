@@ -73,6 +73,16 @@ def test_questions_without_a_list_count_as_misses_in_the_open(
     assert any("1 lists are of questions" in warning for warning in scored["warnings"])
 
 
+def test_lists_are_cut_at_the_largest_k_once_repeats_are_gone(
+    document: dict[str, Any], run_file: Path, sample_cache: Path, effects: Effects
+) -> None:
+    lists = {question: (ranked[0], *ranked, "more", "still more") for question, ranked in read_ranked(run_file).items()}
+    scored = score(sample_cache, lists, "lists.run", KS, effects)
+    assert [q["lanes"] for q in scored["questions"]] == [
+        {"model-dependent": q["lanes"]["model-dependent"]} for q in document["questions"]
+    ]
+
+
 def test_no_list_for_any_question_is_refused(sample_cache: Path, effects: Effects) -> None:
     with pytest.raises(ReportError, match="no list for any question"):
         score(sample_cache, {"stranger": ("a",)}, "lists.run", KS, effects)
