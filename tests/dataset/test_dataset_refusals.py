@@ -62,6 +62,25 @@ def test_what_the_file_is_instead_is_named(write, content: bytes, words: list[st
     assert [word for word in words if word not in message] == []
 
 
+@pytest.mark.parametrize(
+    ("start", "words"), [(b'[{"question_id": ', "expected a string"), (b'{"version": ', "top level is an object")]
+)
+def test_a_number_of_ten_thousand_digits_does_not_end_the_process(write, start: bytes, words: str) -> None:
+    assert words in refusal(write(start + b"9" * 10_000 + b"}]"))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"[" * 200_000, "nested more than 100 deep"),
+        (b'[{"question_id": ' + b'{"a":[1,' * 40_000, "nested more than 100 deep"),
+        (b'{"version": ' + b"[" * 60_000, "top level is an object"),
+    ],
+)
+def test_what_nests_too_deep_is_named_before_it_takes_all_memory(write, content: bytes, words: str) -> None:
+    assert words in refusal(write(content))
+
+
 def test_json_lines_of_short_lines_is_named(write, question) -> None:
     lines = "\n".join(json.dumps(question(name)) for name in ("q1", "q2"))
     assert "JSON Lines" in refusal(write(lines.encode()))

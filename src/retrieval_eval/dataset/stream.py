@@ -6,10 +6,13 @@ Numbers come as int or Decimal, of any size; no field that is read is a number.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import ijson  # type: ignore[import-untyped]  # ijson ships no type information
+
+from retrieval_eval.dataset.nesting import MAX_DEPTH, Nesting
 
 
 class MalformedJSONError(ValueError):
@@ -28,20 +31,35 @@ def array_items(chunks: Iterable[bytes]) -> Iterator[object]:
     """
     items = ijson.sendable_list()
     parser = ijson.items_coro(items, "item")
-    fault = None
+    fault, nesting = None, Nesting()
     for chunk in chunks:
+        if nesting.is_too_deep(chunk):
+            raise MalformedJSONError(f"nested more than {MAX_DEPTH} deep", is_cut_off=False)
         try:
-            parser.send(chunk)
+            with _ints_of_any_length():
+                parser.send(chunk)
         except ijson.JSONError as error:
             fault = MalformedJSONError(_reason(error), is_cut_off=False)
         yield from _drained(items)
         if fault:
             raise fault
     try:
-        parser.close()
+        with _ints_of_any_length():
+            parser.close()
     except ijson.JSONError:
         raise MalformedJSONError("the text ends early", is_cut_off=True) from None
     yield from _drained(items)
+
+
+@contextmanager
+def _ints_of_any_length() -> Iterator[None]:
+    """Lift Python's limit of 4,300 digits: where ijson 3.6 meets it, the process dies of a segmentation fault."""
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(limit)
 
 
 def _drained(items: list[object]) -> Iterator[object]:
@@ -57,10 +75,15 @@ def _reason(error: Exception) -> str:
 
 
 def top_level_fields(head: bytes) -> tuple[str, ...]:
-    """Field names of the top-level object that `head` begins with, as far as it reaches, in order."""
+    """Field names of the top-level object that `head` begins with, as far as it reaches, in order.
+
+    None of them where it nests too deep to be read.
+    """
+    if Nesting().is_too_deep(head):
+        return ()
     events = ijson.sendable_list()
     parser = ijson.parse_coro(events, multiple_values=True)
-    with suppress(ijson.JSONError):  # what came before a fault is what is asked for
+    with _ints_of_any_length(), suppress(ijson.JSONError):  # what came before a fault is what is asked for
         parser.send(head)
     names = (value for prefix, event, value in events if not prefix and event == "map_key")
     return tuple(dict.fromkeys(names))
