@@ -72,7 +72,9 @@ def test_a_manifest_of_another_schema_is_refused_by_run_and_replaced_by_prep(fin
     assert finished.report() == report
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"fingerprint": 1}', '{"unknown": 2}', "\x00"])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", '{"fingerprint": 1}', '{"unknown": 2}', "\x00", "[" * 100_000]
+)
 def test_a_foreign_manifest_is_refused_by_run_and_named_and_replaced_by_prep(
     finished: Any, data: Path, caplog: pytest.LogCaptureFixture, content: str
 ) -> None:

@@ -104,7 +104,9 @@ def test_an_incomplete_folder_and_what_it_lacks_are_named(
     assert str(caught.value).startswith(f"model folder {folder}: incomplete, {missing} (hint: ")
 
 
-@pytest.mark.parametrize("config", [b"{", b"\xff\xfe", b"[]", b"{}", b'{"hidden_size": "8"}', b'{"hidden_size": true}'])
+@pytest.mark.parametrize(
+    "config", [b"{", b"\xff\xfe", b"[]", b"{}", b"[" * 100_000, b'{"hidden_size": "8"}', b'{"hidden_size": true}']
+)
 def test_settings_that_cannot_be_read_are_named(stub_folder: Folder, config: bytes) -> None:
     folder = stub_folder(**{"config.json": config, "model.safetensors": b"w"})
     with pytest.raises(ModelError) as caught:

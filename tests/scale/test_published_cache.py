@@ -247,6 +247,7 @@ def test_digest_options_that_do_not_fit_are_refused(text: str, sha256: str | Non
     [
         "",
         "[]",
+        "[" * 100_000,
         "{}",
         '{"url": "https://e.org/x", "sha256": "abc", "size_bytes": 1}',
         f'{{"url": "file:///etc/passwd", "sha256": "{ZEROS}", "size_bytes": 1}}',

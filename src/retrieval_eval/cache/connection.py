@@ -67,7 +67,7 @@ class CacheFile:
         with self.explained():
             try:
                 yield
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise CacheError(
                     "is damaged", where=f"embedding cache {self.file}", got=said(error), hint=schema.CLEAR
                 ) from error

@@ -74,7 +74,7 @@ class Manifest:
                 where=f"embedding cache {folder}",
                 hint="run prep again, it goes on",
             ) from None
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise CacheError(
                 "is not a manifest of this version", where=str(file), got=said(error), hint="run prep again"
             ) from error

@@ -117,7 +117,7 @@ def _inspect(folder: Path, *, name: str, content: str) -> ModelFolder:
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError("cannot be read as JSON", where=str(path), got=said(error)) from error
     if not isinstance(config, dict):
         raise ModelError("model settings", where=str(path), got=type(config).__name__, expected="an object")

@@ -67,7 +67,7 @@ def _from_manifest(file: Path) -> Source:
             raise ValueError("a url, digest or size of another form")
     except OSError as error:
         raise CacheError("cannot be read", where=f"--from {file}", got=error.strerror or str(error)) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CacheError(
             "is not the manifest of a published cache",
             where=f"--from {file}",
