@@ -62,7 +62,7 @@ def _from_json(lines: Mapping[int, str], file: Path) -> dict[str, tuple[str, ...
         try:
             item = json.loads(line)
             question, ranked = item["question_id"], item["ranked"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise _wrong(file, number, line, 'an object with "question_id" and "ranked"') from error
         if not isinstance(question, str) or not isinstance(ranked, list) or not all(isinstance(i, str) for i in ranked):
             raise _wrong(file, number, line, 'a string "question_id" and a list of strings "ranked"')

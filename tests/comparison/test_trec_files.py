@@ -112,6 +112,7 @@ def test_json_lines_may_hold_any_character_and_begin_with_a_mark_or_blank_lines(
         ("\n\nq Q0 s 1 0.5\n", "line 3"),
         ('{"question_id": "q"}\n', "line 1"),
         ('{"question_id": 3, "ranked": []}\n', "line 1"),
+        ('{"question_id": ' + "[" * 100_000 + "\n", "line 1"),
         ('{"question_id": "q", "ranked": ["a"]}\n{"question_id": "q", "ranked": []}\n', "line 2"),
         ('{"question_id": "q", "ranked": "abc"}\n', "line 1"),
     ],
