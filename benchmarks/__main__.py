@@ -13,7 +13,7 @@ QUICK: tuple[tuple[str, ...], ...] = (
     ("run_m", "--size", "s", "--part", "122"),
     ("embedding",),
 )
-WHOLE: tuple[tuple[str, ...], ...] = (*QUICK, ("run_m",), ("growth",))
+WHOLE: tuple[tuple[str, ...], ...] = (*QUICK, ("image",), ("run_m",), ("growth",))
 
 
 def main() -> None:
