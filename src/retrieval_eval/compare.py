@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -40,9 +40,10 @@ def with_comparison(head: Document, base: Document, label: str) -> dict[str, Any
     """`head` with its `comparison` against `base`, which the report calls `label`.
 
     Where cards disagree, or the headline lane did not run in both, nothing is compared and the differing lines are
-    named. Questions on which the base failed become a warning: they may be all that was gained. Raises `ReportError`
-    where equal cards hide different questions.
+    named. Questions on which the base failed are left out, with a warning: against nothing, anything is a gain. Those
+    on which the head failed stay in, as misses. Raises `ReportError` where equal cards hide different questions.
     """
+    unanswered = {question["question_id"] for question in base["questions"] if "failed" in question}
     differences = [
         {"line": line, "base": base["card"].get(line), "head": head["card"].get(line)}
         for line in COMPARED_LINES
@@ -51,7 +52,12 @@ def with_comparison(head: Document, base: Document, label: str) -> dict[str, Any
     shared = [lane for lane in head["lanes"] if lane in base["lanes"]]
     if head["headline"]["lane"] not in shared:
         differences.append({"line": "lanes", "base": ", ".join(base["lanes"]), "head": ", ".join(head["lanes"])})
-    lanes = {} if differences else {lane: _lane(head, base, lane) for lane in shared}
+    if len(unanswered) == len(base["questions"]):
+        differences.append({"line": "answered by the retriever", "base": 0, "head": len(head["questions"])})
+    lanes = {}
+    if not differences:
+        answered = [_without(document, unanswered) for document in (head, base)]
+        lanes = {lane: _lane(*answered, lane) for lane in shared}
     comparison = {"base": label, "comparable": not differences, "differences": differences, "lanes": lanes}
     own = [warning for warning in head["warnings"] if not warning.startswith(BASE_NOTE)]
     return {**head, "comparison": comparison, "warnings": [*_base_failures(base), *own]}
@@ -63,7 +69,12 @@ def _base_failures(base: Document) -> list[str]:
     if not failures:
         return []
     count = f"{len(failures)} of {len(base['questions'])} questions"
-    return [f"{BASE_NOTE}failed on {count}, which count as misses there and may look gained; the first: {failures[0]}"]
+    return [f"{BASE_NOTE}failed on {count}, which are left out of the comparison; the first: {failures[0]}"]
+
+
+def _without(document: Document, names: Container[str]) -> Document:
+    """The document with only those of its questions that are not among `names`."""
+    return {**document, "questions": [each for each in document["questions"] if each["question_id"] not in names]}
 
 
 def _lane(head: Document, base: Document, lane: str) -> dict[str, Any]:

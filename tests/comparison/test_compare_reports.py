@@ -124,6 +124,36 @@ def test_a_base_that_cannot_be_measured_costs_the_comparison_and_not_the_numbers
     assert reason in warning
 
 
+def failed(document: dict[str, Any], numbers: range) -> dict[str, Any]:
+    """The document as it were if its retriever had failed on these questions."""
+    changed = copy.deepcopy(document)
+    for number in numbers:
+        question = changed["questions"][number]
+        question["failed"] = "ended before it answered"
+        question["lanes"] = {lane: {"ranked": [], "first_gold_rank": None} for lane in question["lanes"]}
+    return changed
+
+
+def test_a_base_that_failed_on_questions_makes_no_gains(hybrid: dict[str, Any]) -> None:
+    comparison = with_comparison(hybrid, failed(hybrid, range(10)), "base.json")["comparison"]
+    lane = comparison["lanes"]["model-dependent"]
+    assert (lane["n"], lane["moved"]) == (len(hybrid["questions"]) - 10, [])
+    assert lane["recall"]["5"]["verdict"] == "unchanged"
+
+
+def test_a_head_that_failed_on_questions_has_lost_them(hybrid: dict[str, Any]) -> None:
+    lane = with_comparison(failed(hybrid, range(10)), hybrid, "base.json")["comparison"]["lanes"]["model-dependent"]
+    assert lane["n"] == len(hybrid["questions"])
+    assert lane["recall"]["5"]["any"]["lost"] >= 8
+    assert lane["recall"]["5"]["verdict"] == "worse"
+
+
+def test_a_base_that_answered_nothing_is_not_compared(hybrid: dict[str, Any]) -> None:
+    document = with_comparison(hybrid, failed(hybrid, range(len(hybrid["questions"]))), "base.json")
+    assert [d["line"] for d in document["comparison"]["differences"]] == ["answered by the retriever"]
+    assert "NOT COMPARED" in page(document)
+
+
 def test_questions_on_which_the_base_failed_are_a_warning_of_this_comparison_only(hybrid: dict[str, Any]) -> None:
     base = copy.deepcopy(hybrid)
     base["questions"][3]["lanes"]["model-dependent"] = {"ranked": [], "first_gold_rank": None}

@@ -70,7 +70,7 @@ def test_questions_without_a_list_count_as_misses_in_the_open(
     scored = score(sample_cache, {**lists, "stranger": ("a",)}, "lists.run", KS, effects)
     assert scored["lanes"]["model-dependent"]["overall"]["n"] == len(document["questions"])
     assert scored["questions"][0]["failed"] == "the file has no list for this question"
-    assert any("1 lists are of questions" in warning for warning in scored["warnings"])
+    assert any("questions that the cache does not score: 1" in warning for warning in scored["warnings"])
 
 
 def test_lists_are_cut_at_the_largest_k_once_repeats_are_gone(

@@ -36,10 +36,7 @@ def build(run: Run) -> dict[str, Any]:
     """The report JSON of one run, as `report.schema.json` describes it, without a comparison."""
     cache, measured, evaluation = run.cache, run.measured, run.evaluation
     facts = {name: value for name, value in cache.dataset.items() if name != "warnings"}
-    failed = sum(outcome.failed is not None for outcome in measured.outcomes)
     warnings = [*cache.dataset["warnings"], *run.warnings]
-    if failed:
-        warnings.insert(0, f"the retriever failed on {failed} of {len(cache.pairs)} questions: they count as misses")
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "retrieval-eval", "version": __version__},

@@ -22,6 +22,9 @@ from retrieval_eval.report.document import (
 )
 from retrieval_eval.report.escape import visible
 
+LEFT_OUT = {"no gold": "without gold"}
+"""Reasons to leave a question out, where the count reads badly before the reason's name."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeadRow:
@@ -138,7 +141,9 @@ def _definition(document: Document) -> str:
     k, overall, dataset = headline_k(document), headline_lane(document)["overall"], document["dataset"]
     haystack = dataset["haystack"]
     sizes = dict.fromkeys((figures.count(haystack["min"]), figures.count(haystack["max"])))
-    left_out = [f"{figures.count(n)} {reason} left out" for reason, n in dataset["dropped"].items() if n]
+    left_out = [
+        f"{figures.count(n)} {LEFT_OUT.get(reason, reason)} left out" for reason, n in dataset["dropped"].items() if n
+    ]
     inside = ", ".join([*left_out, f"{figures.DASH.join(sizes)} sessions each"])
     parts = [
         f"{document['headline']['lane']} lane",
@@ -157,7 +162,7 @@ def _notes(document: Document) -> Iterator[str]:
     failed = failed_questions(document)
     if failed:
         yield (
-            f"{figures.count(len(failed))} of {figures.counted(n, 'question')} failed in the retriever and count as "
+            f"{figures.count(len(failed))} of {figures.counted(n, 'question')} have no answer and count as "
             f"nothing found; the first: {failed[0]['failed']}"
         )
     bm25 = document["legs"].get("bm25")
@@ -169,8 +174,8 @@ def _notes(document: Document) -> Iterator[str]:
     for k, pairs in document["controls"].get("k_not_below_haystack", {}).items():
         if pairs:
             yield (
-                f"k ≥ haystack: {figures.count(pairs)} of {figures.counted(n, 'question')} have at most {k} sessions "
-                f"to choose from, so recall@{k} says nothing there."
+                f"k ≥ haystack: {figures.count(pairs)} of {figures.counted(n, 'question')} "
+                f"{'has' if pairs == 1 else 'have'} at most {k} sessions to choose from, so recall@{k} says nothing there."
             )
     drift = document.get("drift")
     if drift is not None and drift["lists_changed"]:
