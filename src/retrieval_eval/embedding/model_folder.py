@@ -18,7 +18,7 @@ from retrieval_eval.model import RENDERING_VERSION
 HUB_TIMEOUT_S = 15.0
 SETTINGS_FILES = ("config.json", "tokenizer.json")
 ONNX_FILES = ("onnx/model.onnx", "model.onnx")
-TORCH_FILES = ("model.safetensors", "pytorch_model.bin")
+TORCH_FILES = ("model.safetensors",)  # no pickle: `pytorch_model.bin` would run code
 _SMALL_FILES = ("*.json", "vocab.txt", "1_Pooling/config.json")
 
 
