@@ -31,12 +31,12 @@ def categories(document: Document) -> Section | None:
         values = [_recall(group, str(shown), figures.two) for shown in ks]
         drawn = figures.bar(group["recall"][k]["fraction"]) if group["n"] else ""
         moved = [_moved(paired.get(name), k)] if paired is not None else []
-        rows.append((name, figures.count(group["n"]), *values, *moved, drawn))
+        rows.append((name, figures.count(group["n"]), *moved, *values, drawn))
     columns = (
         Column("category", "name"),
         Column("n", "figure"),
+        *([Column("moved", "rank")] if paired is not None else []),  # before what a phone cuts off
         *at_columns(ks),
-        *([Column("moved", "rank")] if paired is not None else []),
         Column("", "bar"),
     )
     return Section("categories", "By category", Table(columns, tuple(rows)), (_worth(groups, k),))
