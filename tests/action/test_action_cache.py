@@ -124,6 +124,16 @@ def test_a_broken_archive_is_a_warning_and_prep_starts_anew(runner, cache_servic
     assert "the cache was not restored" in done.outputs["degraded"]
 
 
+def test_a_service_that_repeats_our_token_puts_it_nowhere(runner, cache_service) -> None:
+    token = runner.variables["ACTIONS_RUNTIME_TOKEN"]
+    said = {"op": "GetCacheEntryDownloadURL", "status": 403, "body": {"code": "x", "msg": f"bad {token}"}, "times": 9}
+    cache_service.control("faults", [said])
+    done = runner.step()
+    assert "bad ***" in done.outputs["degraded"]
+    places = [done.log.replace(f"::add-mask::{token}", ""), done.summary, json.dumps(done.report)]
+    assert not any(token in place for place in (*places, done.outputs["degraded"]))
+
+
 def _spoil(runner: Any, name: str) -> None:
     """What a stranger could have saved under our key."""
     database, manifest = (runner.workspace / ".embcache" / file for file in ("embeddings.sqlite", "manifest.json"))

@@ -83,6 +83,7 @@ def _step(environment: RunnerEnvironment, environ: Mapping[str, str], log: Actio
     with log.group("Settings") as stage:
         settings = read_settings(environ)
         service = ServiceEnv.from_env(environ, environ.get(SERVICE_OVERRIDE, ""))
+        log.mask(service.token)
         stage.figures = f"mode {settings.mode}, event {environment.event_name or 'none'}, {service.reason}"
     left = [settings.cache_path, settings.report_path, settings.comment_folder, environ.get("HF_HOME", "")]
     with _tidied(environment, [path for path in left if path], log) as scratch:

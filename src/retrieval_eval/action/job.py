@@ -76,6 +76,7 @@ class Job:
 
     def degrade(self, reason: str) -> None:
         """Say once that something beside the numbers did not work, and keep it for the report."""
+        reason = self.log.without_secrets(reason)
         if reason not in self.degraded:
             self.degraded.append(reason)
             self.log.warning(reason)

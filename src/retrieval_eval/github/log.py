@@ -67,6 +67,12 @@ class ActionsLog:
                 self._secrets.append(part)
                 self._write(core.set_secret, part)
 
+    def without_secrets(self, text: str) -> str:
+        """Return `text` with `***` for everything that was masked: for what leaves by other ways than the log."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
     @contextmanager
     def group(self, name: str) -> Iterator[Stage]:
         """Fold what is written inside; closed by one line outside the fold: name, time, and `figures` of the stage.
@@ -100,9 +106,7 @@ class ActionsLog:
         self._write(command if is_within else core.info, text if is_within else f"{level.capitalize()}: {text}")
 
     def _clean(self, message: str) -> str:
-        for secret in self._secrets:
-            message = message.replace(secret, "***")
-        return harmless(message)
+        return harmless(self.without_secrets(message))
 
     def _write(self, command: Callable[..., None], *arguments: str) -> None:
         """Call the toolkit and flush: in a container standard output is a pipe, and a late line is a lost one."""
