@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ import pytest
 from retrieval_eval.dataset import DatasetReader
 from retrieval_eval.dataset.source import ByteSource
 from retrieval_eval.errors import DatasetError
+
+
+def zipped(content: bytes) -> bytes:
+    """gzip without the time of day: test ids hold the bytes, and two workers must collect the same ids."""
+    return gzip.compress(content, mtime=0)
 
 
 def refusal(path: Path) -> str:
@@ -37,12 +43,12 @@ def refusal(path: Path) -> str:
         (b"PK\x03\x04rest", ["zip archive"]),
         (b"\x28\xb5\x2f\xfdrest", ["zstd"]),
         (b"PAR1rest", ["Parquet", "longmemeval-cleaned"]),
-        (gzip.compress(gzip.compress(b"[]")), ["gzip data inside gzip data"]),
-        (gzip.compress(b"<html>"), ["HTML"]),
+        (zipped(zipped(b"[]")), ["gzip data inside gzip data"]),
+        (zipped(b"<html>"), ["HTML"]),
         (b"", ["empty", "0 bytes"]),
         (b" \n\t ", ["white space only"]),
         (b"\xef\xbb\xbf", ["white space only"]),
-        (gzip.compress(b""), ["white space only"]),
+        (zipped(b""), ["white space only"]),
         (b"[]", ["no questions"]),
         (b" [ \n ] ", ["no questions"]),
         (b"[" + b" " * 200_000 + b"]", ["no questions"]),
@@ -138,7 +144,7 @@ def test_nothing_of_a_broken_array_is_shown(write, question) -> None:
     body = json.dumps([question()]).encode()[:-1] + b", secret]"
     message = refusal(write(body))
     assert "not valid JSON" in message
-    assert "after 1 whole instances" in message
+    assert "after 1 whole instance" in message
     assert "secret" not in message
 
 
@@ -149,8 +155,8 @@ def test_a_file_cut_anywhere_says_where_and_how_much_was_whole(write, question) 
         message = refusal(write(whole[:size]))
         assert "cut off" in message
         assert f"byte {size}," in message
-        assert "whole instances (the last is question 'q" in message
-    assert "after 1 whole instances (the last is question 'q1')" in refusal(write(whole[:-2]))
+        assert re.search(r"after (1 whole instance|2 whole instances) \(the last is question 'q", message)
+    assert "after 1 whole instance (the last is question 'q1')" in refusal(write(whole[:-2]))
     assert "after 2 whole instances (the last is question 'q2')" in refusal(write(whole[:-1]))
 
 

@@ -96,4 +96,6 @@ class DatasetReader:
 
 
 def _after(whole: int, last: str) -> str:
-    return f"after {whole} whole instances" + (f" (the last is question {quote(last)})" if whole else "")
+    return f"after {whole} whole {'instance' if whole == 1 else 'instances'}" + (
+        f" (the last is question {quote(last)})" if whole else ""
+    )
