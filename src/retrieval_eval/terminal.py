@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import compress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from retrieval_eval import figures
@@ -25,6 +26,8 @@ SHOWN = ("differences", "categories", "questions that moved", "legs")
 ROWS = 12
 WIDTH = 100
 """Columns where the stream is no terminal, so that a log reads the same everywhere."""
+NARROW = 80
+"""Below this many columns a bar takes the room of the figures beside it, which say the same."""
 
 
 def print_report(document: Mapping[str, Any], stream: TextIO) -> None:
@@ -62,20 +65,21 @@ class Bars:
         from rich import progress as bars  # noqa: PLC0415 -- see _console
 
         class Rate(bars.ProgressColumn):
-            """`10.3 sessions/s`."""
+            """`10.3/s`, of the unit that the count beside it names."""
 
             def render(self, task: bars.Task) -> str:
                 speed = task.finished_speed or task.speed
-                return "" if speed is None else f"{speed:,.1f} {unit}/s"
+                return "" if speed is None else f"{speed:,.1f}/s"
 
+        console = _console(self._stream)
         columns = (
             bars.TextColumn("{task.description}"),
-            bars.BarColumn(),
+            *([bars.BarColumn()] if console.width >= NARROW else []),
             bars.TextColumn("{task.completed:,.0f}" + ("" if total is None else f" of {total:,}") + f" {unit}"),
             Rate(),
             bars.TimeRemainingColumn(),
         )
-        with bars.Progress(*columns, console=_console(self._stream)) as shown:
+        with bars.Progress(*columns, console=console) as shown:
             yield Bar(shown, shown.add_task(name, total=total))
 
 
@@ -116,11 +120,12 @@ def _print_section(console: Console, section: Section) -> None:
 
     console.print(Text(f"\n{section.title}", style="bold"))
     table = Table()
-    for column in section.table.columns:
+    is_shown = [column.kind != "bar" or console.width >= NARROW for column in section.table.columns]
+    for column in compress(section.table.columns, is_shown):
         table.add_column(column.title, justify="right" if column.kind == "figure" else "left")
     for number, row in enumerate(section.table.rows[:ROWS]):
         style = "bold" if number == section.table.strong else ""
-        table.add_row(*(Text(plain(text, 120)) for text in row), style=style)
+        table.add_row(*(Text(plain(text, 120)) for text in compress(row, is_shown)), style=style)
     console.print(table)
     if len(section.table.rows) > ROWS:
         console.print(Text(f"and {figures.count(len(section.table.rows) - ROWS)} more", style="dim"))

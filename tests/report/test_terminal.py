@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from retrieval_eval.terminal import Bars, print_report
 
 
@@ -50,6 +52,25 @@ def test_bar_counts_on_a_terminal() -> None:
         stage.advance(1000)
         stage.advance(240)
     assert "1,240 of 1,240 sessions" in screen.getvalue()
+
+
+def test_narrow_terminal_keeps_each_stage_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    screen = Screen()
+    with Bars(screen).stage("embed questions", 470, "questions") as stage:
+        stage.advance(470)
+    last = re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue()).strip())[-1]
+    assert re.fullmatch(r"embed questions 470 of 470 questions ([\d,.]+/s)? +[\d:]+", last.strip())
+
+
+def test_narrow_terminal_shows_whole_categories_rather_than_bars(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[str], dict[str, Any]]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    screen = Screen()
+    print_report(make("no comparison"), screen)
+    assert "single-session-preference" in screen.getvalue()
+    assert "█" not in screen.getvalue()
 
 
 def test_bar_without_an_end() -> None:
