@@ -40,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _tell(plain(f"error: {error}", ERROR_CHARS), arguments)
         return EXIT_INPUT
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends us at once, without a traceback
         _tell(INTERRUPTED.get(arguments.command, "interrupted"), arguments)
         return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last line of defence: name it, and say where to report it

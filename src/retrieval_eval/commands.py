@@ -19,6 +19,7 @@ from retrieval_eval.cache.sharding import Shard
 from retrieval_eval.compare import with_comparison
 from retrieval_eval.dataset.sample import SAMPLE
 from retrieval_eval.errors import InputError, RetrieverError, SettingsError
+from retrieval_eval.figures import count, counted
 from retrieval_eval.http import Http
 from retrieval_eval.models import demo_model, find
 from retrieval_eval.pipeline import Effects, Model, RunRequest
@@ -55,8 +56,8 @@ def prep(arguments: argparse.Namespace) -> None:
         return
     seed = partial(unpacked, source, arguments.cache, model.identity, Http()) if source else None
     done = prepare(Path(arguments.data), arguments.cache, model, _effects(), shard=shard, seed=seed)
-    ready = f"{done.pairs} questions ready" if shard is None else f"shard {shard} ready to merge"
-    _say(f"{arguments.cache}: {ready}, {done.reused} texts reused, {done.embedded} embedded")
+    ready = f"{counted(done.pairs, 'question')} ready" if shard is None else f"shard {shard} ready to merge"
+    _say(f"{arguments.cache}: {ready}, {counted(done.reused, 'text')} reused, {count(done.embedded)} embedded")
 
 
 def _shard(arguments: argparse.Namespace) -> Shard | None:
@@ -77,8 +78,8 @@ def _source(arguments: argparse.Namespace) -> Source | None:
 def merge(arguments: argparse.Namespace) -> None:
     """`merge OUT DIR…`."""
     done = unite(arguments.out, arguments.parts, _effects().progress)
-    texts = done.reused + done.embedded
-    _say(f"{arguments.out}: {done.pairs} questions ready, {texts} texts from {len(arguments.parts)} parts")
+    ready, texts = counted(done.pairs, "question"), counted(done.reused + done.embedded, "text")
+    _say(f"{arguments.out}: {ready} ready, {texts} from {counted(len(arguments.parts), 'part')}")
 
 
 def export(arguments: argparse.Namespace) -> None:

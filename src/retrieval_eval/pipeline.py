@@ -21,6 +21,7 @@ from retrieval_eval.compare import BASE_NOTE, with_comparison
 from retrieval_eval.dataset import DatasetReader
 from retrieval_eval.embedding.embedder import Embedder, ModelIdentity
 from retrieval_eval.errors import DatasetError, ReportError, RetrieverError
+from retrieval_eval.figures import counted
 from retrieval_eval.lanes import Outcome
 from retrieval_eval.measure import Measured
 from retrieval_eval.model import DEFAULT_KS, Instance, Lane
@@ -118,8 +119,8 @@ def _scorable(reader: DatasetReader, census: Census, data: Path, stage: Stage) -
         yield instance
     stage.advance(reader.position_bytes // KILOBYTE - told_kb)
     if not census.pairs:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in census.dropped().items() if count)
-        raise DatasetError("nothing to score", where=str(data), got=reasons, expected="at least one pair with gold")
+        got = ", ".join(f"{reason}: {counted(n, 'question')}" for reason, n in census.dropped().items() if n)
+        raise DatasetError("nothing to score", where=str(data), got=got, expected="at least one pair with gold")
 
 
 def _adopt(cache: CacheWriter, missing: list[int], seed: Seed, effects: Effects) -> None:
@@ -192,7 +193,7 @@ def score(
                 hint="same data file?",
             )
         strangers = len(lists) - (len(outcomes) - missing)
-        warnings = [f"{strangers} lists are of questions that the cache does not score"] if strangers else []
+        warnings = [f"lists of questions that the cache does not score: {strangers}"] if strangers else []
         bench = Bench(cache, (Lane.MODEL_DEPENDENT,), ks, effects.progress, effects.clock)
         measured = Measured(name, {Lane.MODEL_DEPENDENT: GIVEN}, {}, tuple(outcomes))
         return bench.scored(measured, warnings, 0.0)

@@ -225,6 +225,26 @@ def test_an_interrupt_exits_130_and_the_same_command_goes_on(
     assert reports[0] == reports[1]
 
 
+def test_a_second_ctrl_c_shows_no_traceback(cli: Cli, data: Path) -> None:
+    process = cli("prep", data, "--cache", "slow", env={"FAKE_WAIT_AT": "6"}, start=True)
+    while "waiting" not in (line := process.stderr.readline()):
+        assert line, "prep ended early"
+    process.send_signal(signal.SIGINT)
+    while "interrupted:" not in (line := process.stderr.readline()):
+        assert line, "prep said nothing"
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode in (130, -signal.SIGINT)
+    assert "Traceback" not in stderr
+
+
+def test_questions_without_gold_are_counted_in_the_refusal(cli: Cli, tmp_path: Path, data: Path) -> None:
+    instances = json.loads(data.read_text(encoding="utf-8"))
+    file = tmp_path / "unscored.json"
+    file.write_text(json.dumps([instance | {"answer_session_ids": []} for instance in instances]), encoding="utf-8")
+    assert is_one_line_error(cli("prep", file, "--cache", "none"), "nothing to score", "no gold: ", " question")
+
+
 def test_a_reader_that_stops_early_is_no_error(cli: Cli, prepared: Path, tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -25,7 +25,9 @@ class TokenIds:
         try:
             self._tokenizer = Tokenizer.from_file(str(file))
         except Exception as error:
-            raise ModelError("cannot be read as a tokenizer", where=str(file), got=said(error)) from error
+            raise ModelError(
+                "cannot be read as a tokenizer", where=str(file), got=said(error), hint="fetch the file again"
+            ) from error
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._max_tokens = max_tokens

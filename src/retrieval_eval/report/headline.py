@@ -175,7 +175,8 @@ def _notes(document: Document) -> Iterator[str]:
         if pairs:
             yield (
                 f"k ≥ haystack: {figures.count(pairs)} of {figures.counted(n, 'question')} "
-                f"{'has' if pairs == 1 else 'have'} at most {k} sessions to choose from, so recall@{k} says nothing there."
+                f"{'has' if pairs == 1 else 'have'} at most {k} sessions to choose from, "
+                f"so recall@{k} says nothing there."
             )
     drift = document.get("drift")
     if drift is not None and drift["lists_changed"]:
