@@ -137,7 +137,7 @@ def test_what_differs_is_in_the_open(make: Make) -> None:
 
 def test_trouble_is_in_the_open(make: Make) -> None:
     head = markdown.comment(make("trouble"), MARKER).split("<details>")[0]
-    assert "⚠ 3 of 120 questions failed in the retriever and count as nothing found" in head
+    assert "⚠ 3 of 120 questions have no answer and count as nothing found" in head
     assert "⚠ The BM25 leg came back empty for 101 of 120 questions: for these the hybrid is the semantic leg." in head
     assert "⚠ The comment could not be posted" in head
 
