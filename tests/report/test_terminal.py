@@ -32,7 +32,7 @@ def test_report_is_plain_text_that_runs_no_command(scenario: str, document: dict
 def test_report_shows_the_number_and_the_categories(make: Callable[[str], dict[str, Any]]) -> None:
     text = printed(make("no detectable change"))
     assert re.search(r"this change +│ +0\.463 │ +0\.938 │ +0\.988", text)
-    assert re.search(r"multi-session +│ 30 │ 0\.32", text)
+    assert re.search(r"multi-session +│ 30 │ +(▲\d+ ?)?(▼\d+)? +│ 0\.32", text)
     assert "2 questions gained, 1 lost at 5 · p = 1.00" in text
 
 
