@@ -56,8 +56,8 @@ def with_comparison(head: Document, base: Document, label: str) -> dict[str, Any
         differences.append({"line": "answered by the retriever", "base": 0, "head": len(head["questions"])})
     lanes = {}
     if not differences:
-        answered = [_without(document, unanswered) for document in (head, base)]
-        lanes = {lane: _lane(*answered, lane) for lane in shared}
+        answered, base_answered = _without(head, unanswered), _without(base, unanswered)
+        lanes = {lane: _lane(answered, base_answered, lane) for lane in shared}
     comparison = {"base": label, "comparable": not differences, "differences": differences, "lanes": lanes}
     own = [warning for warning in head["warnings"] if not warning.startswith(BASE_NOTE)]
     return {**head, "comparison": comparison, "warnings": [*_base_failures(base), *own]}
