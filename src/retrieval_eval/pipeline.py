@@ -19,7 +19,7 @@ from retrieval_eval.cache.writer import CacheWriter
 from retrieval_eval.census import Census
 from retrieval_eval.compare import BASE_NOTE, with_comparison
 from retrieval_eval.dataset import DatasetReader
-from retrieval_eval.embedding.embedder import Embedder, ModelIdentity
+from retrieval_eval.embedding.embedder import Embedded, Embedder, ModelIdentity
 from retrieval_eval.errors import DatasetError, ReportError, RetrieverError
 from retrieval_eval.figures import counted
 from retrieval_eval.lanes import Outcome
@@ -133,9 +133,16 @@ def _embed(cache: CacheWriter, missing: list[int], embedder: Embedder, effects: 
     with effects.progress.stage(f"embed ({embedder.backend})", len(missing), "texts") as stage:
         for role, numbers in cache.roles(missing).items():
             made = zip(numbers, embedder.embed(map(cache.text, numbers), role), strict=True)
-            while batch := list(islice(made, COMMIT_TEXTS)):
+            told = _each_told(made, stage)
+            while batch := list(islice(told, COMMIT_TEXTS)):
                 cache.store(batch)
-                stage.advance(len(batch))
+
+
+def _each_told(items: Iterator[tuple[int, Embedded]], stage: Stage) -> Iterator[tuple[int, Embedded]]:
+    """Count each item as it is made: 64 texts, a commit, can take half a minute."""
+    for item in items:
+        stage.advance()
+        yield item
 
 
 @dataclass(frozen=True, slots=True)

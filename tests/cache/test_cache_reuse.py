@@ -10,6 +10,7 @@ import fake_model
 import numpy as np
 import pytest
 
+from retrieval_eval import pipeline
 from retrieval_eval.cache.reader import CacheReader
 from retrieval_eval.model import Lane
 
@@ -18,6 +19,18 @@ def test_each_distinct_text_is_embedded_once(cache: Any, data: Path) -> None:
     done = cache.prep(data)
     assert (done.pairs, done.reused, done.embedded) == (6, 0, 25)
     assert len(cache.embedder.embedded) == len(set(cache.embedder.embedded)) == 25
+
+
+def test_progress_moves_with_each_text_and_not_with_each_commit(cache: Any, data: Path) -> None:
+    told: list[int] = []
+
+    def embedding(step: str, count: int) -> None:
+        if step == "embed":
+            told.append(count)
+
+    model = fake_model.model(cache.embedder)
+    pipeline.prep(data, cache.folder, model, fake_model.effects(embedding))
+    assert told == list(range(1, 26))
 
 
 def test_a_second_prep_embeds_nothing_and_loads_no_model(finished: Any, data: Path) -> None:
