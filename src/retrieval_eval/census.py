@@ -54,7 +54,7 @@ class Census:
             "distinct_sessions": len(self._texts),
             "haystack": {
                 "min": min(self._haystacks),
-                "median": statistics.median(self._haystacks),
+                "median": float(statistics.median(self._haystacks)),
                 "max": max(self._haystacks),
             },
             "categories": dict(sorted(self._categories.items())),

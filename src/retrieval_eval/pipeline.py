@@ -164,6 +164,7 @@ def run(request: RunRequest, find_model: Callable[[Manifest], Model], effects: E
     `RetrieverError` where the retriever does not start.
     """
     with CacheReader(request.cache) as cache:
+        request.spec.check_program()
         bench = Bench(cache, request.lanes, request.ks, effects.progress, effects.clock)
         if Lane.MODEL_DEPENDENT in request.lanes:
             model = find_model(cache.manifest)

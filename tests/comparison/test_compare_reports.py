@@ -10,10 +10,12 @@ import pytest
 
 from retrieval_eval.cli import main
 from retrieval_eval.compare import COMPARED_LINES, with_comparison
-from retrieval_eval.errors import ReportError
+from retrieval_eval.errors import ReportError, RetrieverError
 from retrieval_eval.model import Lane
+from retrieval_eval.pipeline import Effects, Model, RunRequest, run
 from retrieval_eval.report.markdown import page
 from retrieval_eval.report.schema import validate
+from retrieval_eval.retriever.spec import parse_spec
 
 Run = Callable[..., dict[str, Any]]
 
@@ -192,3 +194,13 @@ def test_bm25_alone_is_the_same_control_for_every_retriever(
     alone = run_sample("builtin:bm25")
     fractions = {k: recall["fraction"] for k, recall in alone["lanes"]["model-dependent"]["overall"]["recall"].items()}
     assert fractions == hybrid["controls"]["bm25"] == semantic["controls"]["bm25"] == alone["controls"]["bm25"]
+
+
+def test_a_program_that_is_not_there_is_named_before_the_model_is_asked_for(
+    sample_cache: Path, effects: Effects
+) -> None:
+    def find_model(_: object) -> Model:
+        raise AssertionError("too late")
+
+    with pytest.raises(RetrieverError, match="no such program"):
+        run(RunRequest(cache=sample_cache, spec=parse_spec("./no-such-store --stdio")), find_model, effects)

@@ -80,7 +80,11 @@ class Manifest:
             ) from error
         if manifest.schema_version != SCHEMA_VERSION:
             raise CacheError(
-                "manifest", where=str(file), got=f"schema {manifest.schema_version}", expected=str(SCHEMA_VERSION)
+                "manifest",
+                where=str(file),
+                got=f"schema {manifest.schema_version}",
+                expected=str(SCHEMA_VERSION),
+                hint="run prep again",
             )
         return manifest
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 
 from retrieval_eval.errors import RetrieverError
@@ -18,6 +19,16 @@ class RetrieverSpec:
     text: str
     builtin: Builtin | None = None
     command: tuple[str, ...] = ()
+
+    def check_program(self) -> None:
+        """Raises `RetrieverError` where the command names nothing to execute; cheap, to be asked before any work."""
+        if self.command and shutil.which(self.command[0]) is None:
+            raise RetrieverError(
+                "cannot be started",
+                where=f"retriever {self.command[0]!r}",
+                got="no such program, or it is not executable",
+                hint="give the path of a program that can be executed here, and its arguments",
+            )
 
 
 def parse_spec(text: str) -> RetrieverSpec:
