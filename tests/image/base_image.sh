@@ -10,13 +10,13 @@ mirror=$(apt-get indextargets --format '$(ORIGIN) $(REPO_URI)' 'Created-By: Pack
 
 folder=$(mktemp -d)
 trap 'rm -rf --one-file-system "$folder"' EXIT
-debootstrap --variant=minbase --include=python3,python3-pip,ca-certificates trixie "$folder/root" "$mirror" >"$folder/log" 2>&1 ||
+debootstrap --variant=minbase --include=python3,python3-pip,ca-certificates trixie "$folder/tree" "$mirror" >"$folder/log" 2>&1 ||
 	{ tail -n 20 "$folder/log" >&2; exit 1; }
-umount "$folder/root/proc" "$folder/root/sys" 2>/dev/null || true
-rm -rf "$folder"/root/usr/lib/python3*/EXTERNALLY-MANAGED "$folder"/root/var/cache/apt/archives/*.deb "$folder"/root/var/lib/apt/lists/*
-ln -s ../../bin/python3 "$folder/root/usr/local/bin/python"
+umount "$folder/tree/proc" "$folder/tree/sys" 2>/dev/null || true
+rm -rf "$folder"/tree/usr/lib/python3*/EXTERNALLY-MANAGED "$folder"/tree/var/cache/apt/archives/*.deb "$folder"/tree/var/lib/apt/lists/*
+ln -s ../../bin/python3 "$folder/tree/usr/local/bin/python"
 
 container=$(buildah from scratch)
-buildah copy --quiet "$container" "$folder/root" /
+buildah copy --quiet "$container" "$folder/tree" /
 buildah config --env PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin "$container"
 buildah commit --quiet --rm "$container" "$tag"
