@@ -126,6 +126,7 @@ def main() -> None:
     ways = {
         "bare ONNX Runtime loop, from token ids": _bare_loop(model, [tokens.encode(text)[0] for text in texts]),
         "ours: onnx, from texts": _backend(model, Backend.ONNX, texts),
+        "ours: openvino, from texts": _backend(model, Backend.OPENVINO, texts),
         "ours: sentence-transformers, from texts": _backend(model, Backend.SENTENCE_TRANSFORMERS, texts),
     }
     bare, *others = (way() for way in ways.values())

@@ -16,6 +16,7 @@ HOMES = {
     "jinja2": {"report/markdown.py"},
     "jsonschema": {"report/schema.py"},
     "onnxruntime": {"embedding/onnx.py"},
+    "openvino": {"embedding/openvino.py"},
     "requests": {"http.py"},
     "rich": {"terminal.py"},
     "sentence_transformers": {"embedding/sentence_transformer.py"},
@@ -57,7 +58,8 @@ def test_each_third_party_library_is_imported_in_its_home_only(modules: dict[str
 
 def test_each_library_that_is_imported_is_declared(root: Path) -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["sentence-transformers"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["sentence-transformers"], *extras["openvino"]]
     declared = {re.split(r"[^\w.-]", requirement)[0].lower().replace("_", "-") for requirement in wanted}
     with_sentence_transformers = {"torch", "transformers"}
     packages = {library: PACKAGES.get(library, library.replace("_", "-")) for library in {*HOMES, "numpy"}}

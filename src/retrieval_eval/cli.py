@@ -125,7 +125,7 @@ def _k_option(parser: argparse.ArgumentParser) -> None:
 def _model_options(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--model", metavar="ID|PATH", help=f"hub repository or folder (default: {default})")
     parser.add_argument("--revision", help="commit, tag or branch of a hub repository (default: the pinned one)")
-    parser.add_argument("--backend", default="auto", choices=["auto", "onnx", "sentence-transformers"])
+    parser.add_argument("--backend", default="auto", choices=["auto", "onnx", "openvino", "sentence-transformers"])
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:

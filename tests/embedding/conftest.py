@@ -49,6 +49,13 @@ def onnx(model_path: Path) -> Embedder:
 
 
 @pytest.fixture(scope="session")
+def openvino_backend(model_path: Path) -> Embedder:
+    """The real model on OpenVINO."""
+    pytest.importorskip("openvino")
+    return load(find_model(str(model_path)), Backend.OPENVINO)
+
+
+@pytest.fixture(scope="session")
 def torch_backend(model_path: Path) -> Embedder:
     """The real model on sentence-transformers."""
     pytest.importorskip("sentence_transformers")

@@ -164,6 +164,7 @@ def test_ids_that_the_model_does_not_have_are_an_error(stub_folder: Folder, mode
     ("backend", "file", "lacking"),
     [
         (Backend.ONNX, "model.safetensors", "has no onnx/model.onnx"),
+        (Backend.OPENVINO, "model.safetensors", "has no onnx/model.onnx"),
         (Backend.SENTENCE_TRANSFORMERS, "onnx/model.onnx", "has no model.safetensors"),
     ],
 )
@@ -175,24 +176,27 @@ def test_a_backend_without_its_file_says_which_other_to_take(
         load(find_model(str(folder)), backend)
 
 
-def test_sentence_transformers_not_installed_says_how_to_get_it(
-    stub_folder: Folder, environment: Callable[..., dict[str, str]]
+@pytest.mark.parametrize(
+    ("extra", "file"), [("sentence-transformers", "model.safetensors"), ("openvino", "onnx/model.onnx")]
+)
+def test_a_backend_that_is_not_installed_says_how_to_get_it(
+    stub_folder: Folder, environment: Callable[..., dict[str, str]], extra: str, file: str
 ) -> None:
-    folder = stub_folder(**{"model.safetensors": b"w"})
+    folder = stub_folder(**{file: b"w"})
     program = f"""
 import sys
-sys.modules["sentence_transformers"] = None
-from retrieval_eval.embedding.backends import load
+sys.modules[{extra.replace("-", "_")!r}] = None
+from retrieval_eval.embedding.backends import Backend, load
 from retrieval_eval.embedding.model_folder import find_model
 from retrieval_eval.errors import ModelError
 try:
-    load(find_model({str(folder)!r}))
+    load(find_model({str(folder)!r}), Backend({extra!r}))
 except ModelError as error:
     print(error)
 """
     said = run(program, environment())
-    assert "needs the package sentence-transformers, which is not installed" in said
-    assert "pip install 'retrieval-eval[sentence-transformers]'" in said
+    assert f"needs the package {extra}, which is not installed" in said
+    assert f"pip install 'retrieval-eval[{extra}]'" in said
 
 
 def test_weights_of_nan_are_an_error(stub_folder: Folder, tmp_path: Path) -> None:

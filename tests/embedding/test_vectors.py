@@ -36,6 +36,14 @@ def test_onnx_gives_the_vectors_of_the_real_crate(shared: Path, onnx: Embedder, 
     assert np.abs(found - golden["vectors"]).max() < TOLERANCE
 
 
+def test_openvino_gives_the_vectors_of_the_real_crate(
+    shared: Path, openvino_backend: Embedder, vectors_of: Vectors
+) -> None:
+    golden = np.load(shared / "golden" / "engine_vectors.npz")
+    found = vectors_of(openvino_backend, [str(text) for text in golden["texts"]])
+    assert np.abs(found - golden["vectors"]).max() < TOLERANCE
+
+
 def test_sentence_transformers_gives_the_vectors_of_the_real_crate(
     shared: Path, torch_backend: Embedder, vectors_of: Vectors
 ) -> None:
@@ -45,18 +53,24 @@ def test_sentence_transformers_gives_the_vectors_of_the_real_crate(
     assert np.abs(found - golden["vectors"][chosen]).max() < TOLERANCE
 
 
+@pytest.mark.parametrize("other", ["torch_backend", "openvino_backend"])
 def test_backends_agree_on_real_sessions_and_on_which_of_them_are_truncated(
-    onnx: Embedder, torch_backend: Embedder, real_sessions: list[str]
+    onnx: Embedder, request: pytest.FixtureRequest, other: str, real_sessions: list[str]
 ) -> None:
     texts = [real_sessions[number] for number in (0, 3, 110, -1)]
-    ours, theirs = (list(embedder.embed(texts, Role.PASSAGE)) for embedder in (onnx, torch_backend))
+    second: Embedder = request.getfixturevalue(other)
+    ours, theirs = (list(embedder.embed(texts, Role.PASSAGE)) for embedder in (onnx, second))
     differences = [np.abs(a.vector - b.vector).max() for a, b in zip(ours, theirs, strict=True)]
     assert max(differences) < TOLERANCE
     assert [made.is_truncated for made in ours] == [made.is_truncated for made in theirs] == [False, True, True, True]
 
 
-def test_backends_agree_on_odd_texts(onnx: Embedder, torch_backend: Embedder, vectors_of: Vectors) -> None:
-    assert np.abs(vectors_of(onnx, MIXED) - vectors_of(torch_backend, MIXED)).max() < TOLERANCE
+@pytest.mark.parametrize("other", ["torch_backend", "openvino_backend"])
+def test_backends_agree_on_odd_texts(
+    onnx: Embedder, request: pytest.FixtureRequest, other: str, vectors_of: Vectors
+) -> None:
+    second: Embedder = request.getfixturevalue(other)
+    assert np.abs(vectors_of(onnx, MIXED) - vectors_of(second, MIXED)).max() < TOLERANCE
 
 
 def test_vectors_are_float32_of_length_one(onnx: Embedder, vectors_of: Vectors) -> None:
@@ -65,7 +79,7 @@ def test_vectors_are_float32_of_length_one(onnx: Embedder, vectors_of: Vectors) 
     assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.parametrize("backend", ["onnx", "torch_backend"])
+@pytest.mark.parametrize("backend", ["onnx", "torch_backend", "openvino_backend"])
 def test_an_empty_text_is_zeros_and_not_truncated(request: pytest.FixtureRequest, backend: str) -> None:
     (made,) = request.getfixturevalue(backend).embed([""], Role.QUERY)
     assert (made.vector.shape, made.vector.dtype, made.vector.any()) == ((384,), np.float32, False)
@@ -81,6 +95,14 @@ def test_a_vector_has_the_same_bits_whatever_its_neighbours_their_order_and_the_
     assert np.array_equal(vectors_of(other, MIXED), alone)
     assert np.array_equal(vectors_of(other, MIXED[::-1]), alone[::-1])
     assert np.array_equal(vectors_of(other, MIXED[:2] * 9), np.tile(alone[:2], (9, 1)))
+
+
+def test_openvino_gives_a_text_the_same_bits_whatever_its_neighbours_and_their_order(
+    openvino_backend: Embedder, vectors_of: Vectors
+) -> None:
+    alone = np.concatenate([vectors_of(openvino_backend, [text]) for text in MIXED])
+    assert np.array_equal(vectors_of(openvino_backend, MIXED[::-1]), alone[::-1])
+    assert np.array_equal(vectors_of(openvino_backend, MIXED[1:3] * 5), np.tile(alone[1:3], (5, 1)))
 
 
 def test_texts_are_read_only_a_little_ahead(onnx: Embedder) -> None:

@@ -140,7 +140,7 @@ INPUTS: tuple[Input, ...] = (
     Input(
         "backend",
         "auto",
-        "`auto`, `onnx` or `sentence-transformers` (not in the image unless it was built with it).",
+        "`auto`, `onnx`, `openvino` or `sentence-transformers` (the last two only in an image built with them).",
         _choice(Backend),
     ),
     Input("lane", "both", "`both`, `model-dependent` or `model-free`.", values.lanes),

@@ -9,10 +9,11 @@ from retrieval_eval.embedding.model_folder import ModelFolder
 
 
 class Backend(StrEnum):
-    """`auto` takes `onnx` where the model has an ONNX file, else `sentence-transformers`."""
+    """`auto` takes `onnx` where the model has an ONNX file, else `sentence-transformers`; `openvino` only by name."""
 
     AUTO = "auto"
     ONNX = "onnx"
+    OPENVINO = "openvino"
     SENTENCE_TRANSFORMERS = "sentence-transformers"
 
 
@@ -22,6 +23,10 @@ def load(folder: ModelFolder, backend: Backend = Backend.AUTO) -> Embedder:
         from retrieval_eval.embedding.onnx import OnnxEmbedder  # noqa: PLC0415 - only the chosen backend is imported
 
         return OnnxEmbedder(folder)
+    if backend is Backend.OPENVINO:
+        from retrieval_eval.embedding.openvino import OpenVinoEmbedder  # noqa: PLC0415 - as above
+
+        return OpenVinoEmbedder(folder)
     from retrieval_eval.embedding.sentence_transformer import (  # noqa: PLC0415 - as above
         SentenceTransformerEmbedder,
     )
