@@ -14,9 +14,9 @@ from typing import Any
 
 from retrieval_eval import __version__, values
 from retrieval_eval.errors import InputError
+from retrieval_eval.exits import EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED, EXIT_OK, ISSUES_URL
 from retrieval_eval.report.escape import plain
 
-ISSUES_URL = "https://github.com/retrieval-eval/retrieval-eval/issues"
 PROGRAM_LOG = "retrieval_eval.retriever.stderr"
 """The logger of `retriever/process.py` for lines of the measured program."""
 LOG_LINE_CHARS = 1000
@@ -24,7 +24,6 @@ ERROR_CHARS = 4000
 """As long as an error gets: it may quote a file, a program or an archive of strangers."""
 
 INTERRUPTED = {"prep": "interrupted: what was embedded so far is kept, the same command goes on from there"}
-EXIT_OK, EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:

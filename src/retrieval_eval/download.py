@@ -12,6 +12,7 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from retrieval_eval.digest import sha256_of
 from retrieval_eval.http import (
     STORAGE_TROUBLE,
     Deadline,
@@ -149,8 +150,7 @@ def _append(incoming: Incoming, part: _Partial, start: int, max_bytes: int) -> N
 def _verify(part: _Partial, sha256: str | None) -> None:
     if sha256 is None:
         return
-    with part.data.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = sha256_of(part.data)
     if found != sha256.lower():
         part.drop()
         raise TransferError(f"the file has sha256 {found}, expected {sha256.lower()}", is_final=True)

@@ -25,6 +25,7 @@ from retrieval_eval.action.settings import Mode, read_settings
 from retrieval_eval.compare import with_comparison
 from retrieval_eval.dataset.download import ENDPOINT
 from retrieval_eval.errors import InputError
+from retrieval_eval.exits import EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED, EXIT_OK, ISSUES_URL
 from retrieval_eval.github.actions_cache import ServiceEnv
 from retrieval_eval.github.log import ActionsLog
 from retrieval_eval.github.runner import RunnerEnvironment, hand_over, read_environment
@@ -33,9 +34,6 @@ from retrieval_eval.models import find
 from retrieval_eval.pipeline import Effects, Model, Prepared, RunRequest, run
 from retrieval_eval.progress import Lines
 from retrieval_eval.report.schema import load, validate
-
-ISSUES_URL = "https://github.com/retrieval-eval/retrieval-eval/issues"
-EXIT_OK, EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 SERVICE_OVERRIDE = "RETRIEVAL_EVAL_CACHE_SERVICE"
 """A variable, for odd runners: `v1`, `v2` or `off`."""

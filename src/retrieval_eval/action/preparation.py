@@ -21,6 +21,7 @@ from retrieval_eval.cache.manifest import Manifest
 from retrieval_eval.dataset import DatasetReader
 from retrieval_eval.dataset.download import PublishedFile, fetch, published_file
 from retrieval_eval.dataset.sample import SAMPLE
+from retrieval_eval.digest import sha256_of
 from retrieval_eval.errors import DatasetError, ModelError, RetrieverError
 from retrieval_eval.github.actions_cache import AlreadyThere, Miss, NotSaved, Restored, Saved, cache_keys
 from retrieval_eval.pipeline import Model, Prepared, Seed, prep
@@ -57,14 +58,14 @@ def find_dataset(job: Job, name: str) -> Dataset:
     published = published_file(name, job.settings.dataset_revision, job.settings.dataset_sha256)
     if published is None or path.exists():
         DatasetReader(path)
-        return Dataset(_digest(path), lambda: path)
+        return Dataset(sha256_of(path), lambda: path)
     if published.sha256:
         return Dataset(published.sha256, lambda: _carried(job, published))
     job.degrade(
         f"{published.name} at {published.revision} was not verified: its digest is not known (hint: dataset-sha256)"
     )
     fetched = fetch(published, job.scratch, job.http, job.endpoint)
-    return Dataset(_digest(fetched), lambda: fetched)
+    return Dataset(sha256_of(fetched), lambda: fetched)
 
 
 def _carried(job: Job, published: PublishedFile) -> Path:
@@ -75,7 +76,7 @@ def _carried(job: Job, published: PublishedFile) -> Path:
     with job.log.group("Data file") as stage:
         if job.settings.cache:
             found = cache.restore(DATASET_FOLDER, f"{content}{job.run_name}-", [content])
-            if isinstance(found, Restored) and target.is_file() and _digest(target) == published.sha256:
+            if isinstance(found, Restored) and target.is_file() and sha256_of(target) == published.sha256:
                 stage.figures = found.reason
                 return target
         fetch(published, folder, job.http, job.endpoint)
@@ -185,8 +186,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -5,12 +5,12 @@ It holds the digest of the finished database, so that damage anywhere in the fil
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from retrieval_eval.cache import schema
+from retrieval_eval.digest import sha256_of
 from retrieval_eval.errors import CacheError, said
 
 FILE_NAME = "manifest.json"
@@ -48,7 +48,7 @@ class Manifest:
         """Put the manifest in place in one step. The database must be closed. Raises `CacheError`."""
         file, partial = folder / FILE_NAME, folder / (FILE_NAME + ".partial")
         try:
-            finished = replace(self, database_sha256=_digest(folder / schema.FILE_NAME))
+            finished = replace(self, database_sha256=sha256_of(folder / schema.FILE_NAME))
             partial.write_text(json.dumps(asdict(finished), indent=2) + "\n", encoding="utf-8")
             partial.replace(file)
         except OSError as error:
@@ -95,7 +95,7 @@ class Manifest:
         """
         file = folder / schema.FILE_NAME
         try:
-            found = _digest(file)
+            found = sha256_of(file)
         except OSError as error:
             raise CacheError("cannot be read", where=str(file), got=error.strerror or str(error)) from error
         if found == self.database_sha256:
@@ -119,8 +119,3 @@ def is_there(folder: Path) -> bool:
 def remove(folder: Path) -> None:
     """Say that the folder is not finished; nothing where there is no manifest."""
     (folder / FILE_NAME).unlink(missing_ok=True)
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from retrieval_eval.digest import sha256_of
 from retrieval_eval.embedding.embedder import DEFAULT_MODEL, DEFAULT_REVISION, MAX_TOKENS, ModelIdentity
 from retrieval_eval.errors import ModelError, said
 from retrieval_eval.model import RENDERING_VERSION
@@ -138,7 +139,5 @@ def _digest(folder: Path) -> str:
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
         if path.is_file() and not any(part.startswith(".") for part in relative.parts):
-            with path.open("rb") as file:
-                inner = hashlib.file_digest(file, "sha256").hexdigest()
-            whole.update(f"{relative.as_posix()}\0{inner}\n".encode())
+            whole.update(f"{relative.as_posix()}\0{sha256_of(path)}\n".encode())
     return whole.hexdigest()

@@ -5,7 +5,6 @@ Owns what is in the archive. How it is fetched and trusted is `restoring.py`'s.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import tempfile
@@ -18,6 +17,7 @@ from retrieval_eval.cache import manifest as manifests
 from retrieval_eval.cache import schema
 from retrieval_eval.cache.manifest import Manifest
 from retrieval_eval.cache.reader import CacheReader
+from retrieval_eval.digest import sha256_of
 from retrieval_eval.errors import CacheError
 from retrieval_eval.progress import Progress
 from retrieval_eval.sharing.merging import merge
@@ -118,5 +118,4 @@ def _forget_sqlite_version(database: Path) -> None:
 
 
 def _measured(archive: Path) -> Exported:
-    with archive.open("rb") as file:
-        return Exported(hashlib.file_digest(file, "sha256").hexdigest(), archive.stat().st_size)
+    return Exported(sha256_of(archive), archive.stat().st_size)

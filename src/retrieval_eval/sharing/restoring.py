@@ -5,7 +5,6 @@ An archive is a stranger's data: it is used only when it is whole, of the right 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import tempfile
@@ -18,6 +17,7 @@ from typing import Any
 from retrieval_eval.archive import GIB, ArchiveError, Caps, extract
 from retrieval_eval.cache import schema
 from retrieval_eval.cache.reader import CacheReader
+from retrieval_eval.digest import sha256_of
 from retrieval_eval.download import download
 from retrieval_eval.embedding.embedder import ModelIdentity
 from retrieval_eval.errors import CacheError, SettingsError
@@ -157,8 +157,7 @@ def _unpack(source: Source, archive: Path, folder: Path) -> None:
 
 
 def _check_digest(source: Source, archive: Path) -> None:
-    with archive.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = sha256_of(archive)
     if found != source.sha256:
         raise CacheError("has another digest", where=source.name, got=f"sha256 {found}", expected=str(source.sha256))
 
