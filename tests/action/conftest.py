@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,10 +21,11 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
+from standins import CacheService, Comments, running_cache_service, running_comments
+
 ENTRY = [sys.executable, "-I", "-m", "retrieval_eval.action"]
 TOKEN = "ghs_" + "t0ken" * 8
 HEAD = "a" * 40
-NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 TOPICS = ("the kayak on the lake", "a violin with three strings", "sourdough from rye", "the tax letter of spring")
 
@@ -241,103 +238,28 @@ def pull_event(head_repository: str = "acme/widgets") -> dict[str, object]:
     }
 
 
-def runtime_token(permission: int = 3) -> str:
-    claims = {"ac": json.dumps([{"Scope": "refs/heads/main", "Permission": permission}]), "repository_id": "1"}
-    parts = [json.dumps(part).encode() for part in ({"alg": "HS256"}, claims)]
-    return ".".join([*(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts), "x"])
-
-
-@dataclass
-class CacheService:
-    url: str
-
-    def control(self, what: str, send: object = None) -> Any:
-        data = None if send is None else json.dumps(send).encode()
-        request = urllib.request.Request(f"{self.url}_control/{what}", data, method="POST" if data else "GET")
-        with NO_PROXY.open(request) as reply:
-            return json.load(reply)
-
-    def requests(self, op: str) -> list[dict[str, Any]]:
-        return [seen for seen in self.control("requests") if seen["op"] == op]
-
-    def serve(self, runner: Runner, permission: int = 3) -> None:
-        """Let the job see this service."""
-        runner.variables |= {"ACTIONS_RESULTS_URL": self.url, "ACTIONS_RUNTIME_TOKEN": runtime_token(permission)}
-
-
 @pytest.fixture(scope="session")
-def running_cache_service(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CacheService]:
-    ready = tmp_path_factory.mktemp("cache-service") / "ready.json"
-    server = shared / "tools" / "cache_standin" / "server.py"
-    command = [sys.executable, str(server), "--port", "0", "--ready-file", str(ready)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        for _ in range(200):
-            if ready.exists():
-                break
-            time.sleep(0.05)
-        yield CacheService(json.loads(ready.read_text())["url"])
-    finally:
-        process.terminate()
-        process.wait(10)
+def running_service(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CacheService]:
+    with running_cache_service(shared, tmp_path_factory.mktemp("cache-service") / "ready.json") as service:
+        yield service
 
 
 @pytest.fixture
-def cache_service(running_cache_service: CacheService, runner: Runner) -> CacheService:
-    running_cache_service.control("reset", {})
-    running_cache_service.serve(runner)
-    return running_cache_service
-
-
-@dataclass
-class Comments:
-    url: str
-
-    def fault(self, name: str, times: int = -1) -> None:
-        order = json.dumps({"fault": name, "times": times}).encode()
-        NO_PROXY.open(urllib.request.Request(f"{self.url}/_control", order, method="POST")).read()
-
-    def state(self) -> dict[str, Any]:
-        with NO_PROXY.open(f"{self.url}/_state") as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
-
-    def bodies(self) -> list[str]:
-        return [comment["body"] for comment in self.state()["comments"] if comment["user"]["type"] == "Bot"]
-
-    def head_branch(self) -> str:
-        request = urllib.request.Request(
-            f"{self.url}/repos/acme/widgets/pulls/7", headers={"Authorization": f"token {TOKEN}"}
-        )
-        with NO_PROXY.open(request) as answer:
-            return str(json.load(answer)["head"]["ref"])
+def cache_service(running_service: CacheService, runner: Runner) -> CacheService:
+    """The cache service, empty; the job sees it."""
+    running_service.control("reset", {})
+    runner.variables |= running_service.variables()
+    return running_service
 
 
 @pytest.fixture
 def comments(shared: Path, runner: Runner) -> Iterator[Comments]:
     """The comments API with pull request 7 at HEAD; the job gets its address, a token, and a pull_request event."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = shared / "tools" / "comments_standin" / "server.py"
-    options = ["--pull", "7", "--head-sha", HEAD, "--token", TOKEN]
-    process = subprocess.Popen([sys.executable, str(server), str(port), *options], stdout=subprocess.DEVNULL)
-    made = Comments(f"http://127.0.0.1:{port}")
-    try:
-        for _ in range(100):
-            try:
-                made.state()
-            except OSError:
-                time.sleep(0.05)
-            else:
-                break
-        runner.variables["GITHUB_API_URL"] = made.url
+    with running_comments(shared, HEAD, TOKEN) as api:
+        runner.variables["GITHUB_API_URL"] = api.url
         runner.inputs["github-token"] = TOKEN
         runner.event("pull_request", pull_event())
-        yield made
-    finally:
-        process.kill()
-        process.wait()
+        yield api
 
 
 @dataclass

@@ -86,7 +86,7 @@ def test_cache_false_asks_the_service_nothing(runner, cache_service) -> None:
 def test_a_read_only_token_restores_and_saves_nothing_without_a_warning(runner, cache_service) -> None:
     runner.step()
     runner.fresh_checkout()
-    cache_service.serve(runner, permission=1)
+    runner.variables |= cache_service.variables((("refs/heads/main", 1),))
     done = runner.step()
     assert figures(done) == (16, 0)
     assert done.annotations("warning") == []

@@ -2,53 +2,28 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import shutil
 import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from retrieval_eval.github.actions_cache import ActionsCache, Limits, ServiceEnv
 from retrieval_eval.http import Clock, Http
-
-MAIN = (("refs/heads/main", 3),)
-NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+from standins import MAIN, CacheService, running_cache_service
 
 
-def token(scopes: tuple[tuple[str, int], ...] = MAIN) -> str:
-    """A runtime token as far as its claims go; bits 1 = read, 2 = write."""
-    claims = {"ac": json.dumps([{"Scope": scope, "Permission": bits} for scope, bits in scopes]), "repository_id": "1"}
-    parts = [json.dumps(part).encode() for part in ({"alg": "HS256"}, claims)]
-    return ".".join([*(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts), "x"])
-
-
-@dataclass
-class StandIn:
-    url: str
-
-    def control(self, what: str, send: object = None) -> Any:
-        data = None if send is None else json.dumps(send).encode()
-        request = urllib.request.Request(f"{self.url}_control/{what}", data, method="POST" if data else "GET")
-        with NO_PROXY.open(request) as reply:
-            return json.load(reply)
+class StandIn(CacheService):
+    """The service, with faults and the environment of a job."""
 
     def faults(self, *faults: dict[str, object]) -> None:
         self.control("faults", list(faults))
 
-    def requests(self, op: str = "") -> list[dict[str, Any]]:
-        return [seen for seen in self.control("requests") if op in ("", seen["op"])]
-
     def env(self, scopes: tuple[tuple[str, int], ...] = MAIN, **more: str) -> dict[str, str]:
-        return {"ACTIONS_RESULTS_URL": self.url, "ACTIONS_RUNTIME_TOKEN": token(scopes), **more}
+        return {**self.variables(scopes), **more}
 
 
 @dataclass
@@ -98,20 +73,8 @@ class Bench:
 
 @pytest.fixture(scope="session")
 def running_standin(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
-    ready = tmp_path_factory.mktemp("standin") / "ready.json"
-    server = shared / "tools" / "cache_standin" / "server.py"
-    process = subprocess.Popen(
-        [sys.executable, str(server), "--port", "0", "--ready-file", str(ready)], stdout=subprocess.DEVNULL
-    )
-    try:
-        for _ in range(200):
-            if ready.exists():
-                break
-            time.sleep(0.05)
-        yield StandIn(json.loads(ready.read_text())["url"])
-    finally:
-        process.terminate()
-        process.wait(10)
+    with running_cache_service(shared, tmp_path_factory.mktemp("standin") / "ready.json") as service:
+        yield StandIn(service.url)
 
 
 @pytest.fixture

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
-import socket
 import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from standins import Comments, running_cache_service, running_comments
 
 BASE = "localhost/retrieval-eval-test-base"
 IMAGE = "localhost/retrieval-eval-test"
@@ -25,7 +22,6 @@ CERTIFICATES = "/etc/ssl/certs:/etc/ssl/certs:ro"
 TOKEN = "ghs_" + "t0ken" * 8
 HEAD = "a" * 40
 OWNER = 1234
-NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def buildah(*arguments: str) -> str:
@@ -252,64 +248,18 @@ def dataset(extra_sessions: int = 0) -> list[dict[str, Any]]:
 @pytest.fixture
 def cache_service(shared: Path, job: ContainerJob, tmp_path: Path) -> Iterator[str]:
     """The address of a cache service that the job sees."""
-    ready = tmp_path / "ready.json"
-    server = shared / "tools" / "cache_standin" / "server.py"
-    command = [sys.executable, str(server), "--port", "0", "--ready-file", str(ready)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        for _ in range(200):
-            if ready.exists():
-                break
-            time.sleep(0.05)
-        url = json.loads(ready.read_text())["url"]
-        scopes = json.dumps([{"Scope": "refs/heads/main", "Permission": 3}])
-        parts = ({"alg": "HS256"}, {"ac": scopes, "repository_id": "1"})
-        encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts]
-        job.variables |= {"ACTIONS_RESULTS_URL": url, "ACTIONS_RUNTIME_TOKEN": ".".join([*encoded, "x"])}
-        yield url
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-@dataclass
-class Comments:
-    url: str
-
-    def fault(self, name: str) -> None:
-        order = json.dumps({"fault": name, "times": -1}).encode()
-        NO_PROXY.open(urllib.request.Request(f"{self.url}/_control", order, method="POST")).read()
-
-    def bodies(self) -> list[str]:
-        with NO_PROXY.open(f"{self.url}/_state") as answer:
-            comments = json.load(answer)["comments"]
-        return [comment["body"] for comment in comments if comment["user"]["type"] == "Bot"]
+    with running_cache_service(shared, tmp_path / "ready.json") as service:
+        job.variables |= service.variables()
+        yield service.url
 
 
 @pytest.fixture
 def comments(shared: Path, job: ContainerJob) -> Iterator[Comments]:
     """The comments API with pull request 7; the job gets a token and the pull request's event."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = shared / "tools" / "comments_standin" / "server.py"
-    options = ["--pull", "7", "--head-sha", HEAD, "--token", TOKEN]
-    process = subprocess.Popen([sys.executable, str(server), str(port), *options], stdout=subprocess.DEVNULL)
-    made = Comments(f"http://127.0.0.1:{port}")
-    try:
-        for _ in range(100):
-            try:
-                made.bodies()
-            except OSError:
-                time.sleep(0.05)
-            else:
-                break
-        job.variables["GITHUB_API_URL"] = made.url
+    with running_comments(shared, HEAD, TOKEN) as api:
+        job.variables["GITHUB_API_URL"] = api.url
         job.inputs["github-token"] = TOKEN
-        yield made
-    finally:
-        process.kill()
-        process.wait()
+        yield api
 
 
 @pytest.fixture(scope="session")
